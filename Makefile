@@ -1,0 +1,67 @@
+# Makefile: build and install with PGXS, and one target for everything a developer or CI does. The work is in scripts/.
+#
+#   make                   build idempotency.so              make install          into the server of PG_CONFIG
+#   make demo              the story, on a throwaway server  make test             every ring of tests
+#   make test-RING         lint, unit, regress, isolation or tap alone
+#   make test-sanitize     all rings of SQL with assertions, then with sanitizers, in the server too
+#   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
+#   make bench-instructions  instructions per call           make format, lint, clean
+#
+# Nothing needs to be installed beforehand but make: demo and test install the packages of scripts/packages.txt.
+
+all:
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+export PG_CONFIG
+
+EXTENSION = idempotency
+MODULE_big = idempotency
+DATA = $(wildcard sql/idempotency--*.sql)
+SOURCES = $(wildcard src/*.cpp src/*/*.cpp)
+OBJS = $(SOURCES:.cpp=.o)
+EXTRA_CLEAN = build $(OBJS:.o=.d)
+
+# Server headers come by -isystem, so that our warnings are about our code; they use `register`, which C++17 dropped.
+# PGDLLEXPORT: before PostgreSQL 16 the server does not mark what a library must show, and everything else is hidden.
+PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null) \
+	'-DPGDLLEXPORT=__attribute__((visibility("default")))'
+PG_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden \
+	-Wall -Wextra -Wshadow -Wconversion -Wno-register -Werror -MMD -MP $(COPT)
+
+# No bitcode: PGXS compiles it with other flags than ours, and the functions are too large to be inlined into a query.
+override with_llvm = no
+
+ifneq ($(wildcard $(PGXS)),)
+include $(PGXS)
+-include $(OBJS:.o=.d)
+$(OBJS): Makefile
+else
+all install:
+	@echo "PostgreSQL's server headers are not here: scripts/install-packages build" >&2; exit 1
+clean:
+	rm -rf build
+endif
+
+RINGS = lint unit regress isolation tap
+FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
+
+.PHONY: demo test $(RINGS:%=test-%) test-sanitize matrix bench bench-instructions format lint
+
+demo:
+	@scripts/demo
+test:
+	@scripts/test $(RINGS)
+$(RINGS:%=test-%):
+	@scripts/test $(@:test-%=%)
+lint: test-lint
+test-sanitize:
+	@scripts/test-sanitize
+matrix:
+	@scripts/matrix
+bench:
+	@scripts/bench
+bench-instructions:
+	@scripts/bench-instructions
+format:
+	clang-format -i $(FORMATTED)
