@@ -2,7 +2,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-ROOT=$PWD
+# A make that we start is not a part of the make that may have started us.
+unset MAKEFLAGS MAKELEVEL MFLAGS
+
 PG_CONFIG=${PG_CONFIG:-pg_config}
 
 # say prints one line about what happens, on stderr, so that a script's answer on stdout stays clean.
