@@ -1,6 +1,7 @@
 #!/bin/bash
 # text: no white space at line ends, no tabs outside Makefiles, no note to ourselves left behind.
 set -eu
+shopt -s nullglob
 files() {
     find src sql test scripts examples docs .ci Makefile CMakeLists.txt ./*.md -type f \
         \( -name '*.[ch]pp' -o -name '*.sql' -o -name '*.py' -o -name '*.pl' -o -name '*.pm' -o -name '*.sh' -o -name '*.md' \
