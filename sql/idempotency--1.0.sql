@@ -1,0 +1,483 @@
+-- idempotency--1.0.sql: types, tables, functions and views of the extension, in the order a newcomer reads them.
+-- Everything lives in the schema CREATE EXTENSION is given; SQL bodies are BEGIN ATOMIC, so that they follow it.
+\echo Use "CREATE EXTENSION idempotency" to load this file. \quit
+
+------------------------------------------------------------------------------------------------------------------------
+-- Types: frozen at 1.0. What comes later goes into detail.
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE TYPE idem_result AS (
+    outcome       text,
+    proceed       boolean,
+    replayed      boolean,
+    operation_id  uuid,
+    token         bigint,
+    state         text,
+    key           text,
+    attempt       integer,
+    status        integer,
+    headers       jsonb,
+    body          text,
+    body_bytes    bytea,
+    body_ref      text,
+    checkpoint    jsonb,
+    claimed_at    timestamptz,
+    completed_at  timestamptz,
+    expires_at    timestamptz,
+    retry_after_s integer,
+    reason        text,
+    detail        jsonb
+);
+COMMENT ON TYPE idem_result IS
+'day one: What every verb answers. Do the work if and only if proceed; in every other case send idem_http_response(result).
+outcome: claimed, resumed (both proceed), completed, replay, in_progress, conflict, indeterminate, expired, rejected; verbs after the claim and lookups also name the state (released).
+token: fencing token of this acquisition, below 2^53; only the holder ever sees it. headers: [[name, value], ...] in order. retry_after_s: seconds.';
+
+CREATE TYPE idem_response AS (
+    status     integer,
+    headers    jsonb,
+    body       text,
+    body_json  jsonb,
+    body_bytes bytea
+);
+COMMENT ON TYPE idem_response IS
+'key life: What a handler of idem_execute may return instead of jsonb: status (NULL = 200), headers ([[name, value], ...] or an object), and at most one of body, body_json, body_bytes.';
+
+CREATE TYPE idem_http AS (
+    status  integer,
+    headers jsonb,
+    body    bytea
+);
+COMMENT ON TYPE idem_http IS
+'http: An HTTP response: status, headers ([[name, value], ...] in order), body (bytes as sent).';
+
+------------------------------------------------------------------------------------------------------------------------
+-- Tables
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE idem_keys (
+    operation_id uuid        NOT NULL,
+    token        bigint      NOT NULL,
+    created_at   timestamptz NOT NULL,
+    updated_at   timestamptz NOT NULL,
+    lease_until  timestamptz NOT NULL,
+    attempt      integer     NOT NULL,
+    profile      integer     NOT NULL,
+    state        "char"      NOT NULL,
+    actor        text COLLATE "C" NOT NULL,
+    op           text COLLATE "C" NOT NULL,
+    key          text COLLATE "C" NOT NULL,
+    claimed_by   text COLLATE "C" NOT NULL,
+    payload_hash bytea,
+    completed_at timestamptz,
+    expires_at   timestamptz,
+    ttl_s        integer,
+    attempt_id   uuid,
+    parent       uuid,
+    traceparent  text COLLATE "C",
+    checkpoint   jsonb,
+    evidence     jsonb,
+    payload      text COLLATE "C",
+    PRIMARY KEY (operation_id)
+) USING heap WITH (
+    fillfactor = 55,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+COMMENT ON TABLE idem_keys IS
+'internal: One row per (actor, op, key), narrow and hot. state: i in progress, c completed, f failed, r released, u indeterminate. ttl_s: seconds, where the claim asked for another ttl than the policy''s. Written by the idem_ functions only; every update is HOT as long as no other column is indexed.';
+
+CREATE TABLE idem_responses (
+    operation_id uuid    NOT NULL,
+    token        bigint  NOT NULL,
+    status       integer NOT NULL,
+    body_omitted boolean NOT NULL,
+    headers      jsonb,
+    body         text,
+    body_bytes   bytea,
+    body_ref     text,
+    body_sha256  bytea,
+    PRIMARY KEY (operation_id, token)
+) USING heap WITH (
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.05
+);
+COMMENT ON TABLE idem_responses IS
+'internal: One row per finished acquisition of a key: the answer that is replayed. Wide and cold. body_sha256 stands for a body that is kept elsewhere or was over the limit.';
+
+CREATE TABLE idem_leases (
+    operation_id uuid        NOT NULL,
+    token        bigint      NOT NULL,
+    lease_until  timestamptz NOT NULL
+) USING heap WITH (
+    autovacuum_vacuum_scale_factor = 0.02
+);
+COMMENT ON TABLE idem_leases IS
+'internal: Hints at claims that were committed unfinished. No index; a hint may be stale, never missing. idem_unfinished joins it with idem_keys.';
+
+CREATE TABLE idem_policies (
+    op         text COLLATE "C" NOT NULL,
+    preset     text COLLATE "C" NOT NULL,
+    options    jsonb       NOT NULL,
+    version    integer     NOT NULL,
+    updated_at timestamptz NOT NULL,
+    updated_by text        NOT NULL,
+    PRIMARY KEY (op)
+) USING heap;
+COMMENT ON TABLE idem_policies IS
+'policy: The policy of each op as it is in force: every option with its value, the preset it was copied from, and its version. Set by idem_set_policy.';
+
+CREATE FUNCTION idem_policies_changed()
+RETURNS trigger
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_policies_changed_v1';
+COMMENT ON FUNCTION idem_policies_changed IS
+'internal: Trigger of idem_policies: every session reads its policies again, however the table was changed.';
+
+-- By row, and ENABLE ALWAYS, because a logical replication worker fires nothing else.
+CREATE TRIGGER idem_policies_changed
+    AFTER INSERT OR UPDATE OR DELETE ON idem_policies
+    FOR EACH ROW EXECUTE FUNCTION idem_policies_changed();
+CREATE TRIGGER idem_policies_truncated
+    AFTER TRUNCATE ON idem_policies
+    FOR EACH STATEMENT EXECUTE FUNCTION idem_policies_changed();
+ALTER TABLE idem_policies ENABLE ALWAYS TRIGGER idem_policies_changed;
+ALTER TABLE idem_policies ENABLE ALWAYS TRIGGER idem_policies_truncated;
+
+SELECT pg_catalog.pg_extension_config_dump('idem_keys', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_responses', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_leases', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_policies', '');
+
+------------------------------------------------------------------------------------------------------------------------
+-- Day one
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_claim(
+    actor text, op text, key text, payload jsonb DEFAULT NULL, target text DEFAULT NULL, wait interval DEFAULT NULL,
+    lease interval DEFAULT NULL, ttl interval DEFAULT NULL, attempt_id uuid DEFAULT NULL,
+    parent_operation_id uuid DEFAULT NULL, traceparent text DEFAULT NULL, capabilities_version integer DEFAULT NULL,
+    payload_bytes bytea DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_claim_v1';
+COMMENT ON FUNCTION idem_claim IS
+'day one: Ask once whether this request is the first (claimed), done (replay), running (in_progress), of unknown fate (indeterminate) or another request under the same key (conflict).
+actor, op, key: who, what, which (up to 255, 128, 255 bytes). payload: the request as JSON, or payload_bytes as it is. wait: how long to wait for a running rival, 0 to 60 s. lease: how long a committed claim is believed alive. ttl: how long the answer is replayed after completion. attempt_id: uuid of this attempt; shown again it resumes the claim.
+Errors: 22004, 22023, ID005, 25006 read only, 40001, 40P01. Example: SELECT * FROM idem_claim(''tenant-1'', ''payment.capture'', ''0a1b2c3d-retry-key'', ''{"amount": 10}'')';
+
+CREATE FUNCTION idem_complete(
+    operation_id uuid, token bigint, status integer DEFAULT 200, body text DEFAULT NULL, body_json jsonb DEFAULT NULL,
+    body_bytes bytea DEFAULT NULL, headers jsonb DEFAULT NULL, body_ref text DEFAULT NULL,
+    body_sha256 bytea DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_complete_v1';
+COMMENT ON FUNCTION idem_complete IS
+'day one: Store the answer of the work and return what every replay will return. Safe to repeat: the same token and answer give the same result.
+At most one of body (text), body_json, body_bytes, body_ref (with body_sha256, 32 bytes, for a body kept elsewhere). headers: [[name, value], ...] or an object; only the policy''s replay_headers are kept.
+Errors: ID001 stale token, ID002 another response, ID003 lease-mode claim not committed, ID007 no such operation. Example: SELECT * FROM idem_complete(:operation_id, :token, 201, body_json => ''{"id": "ch_1"}'')';
+
+CREATE FUNCTION idem_fail(
+    operation_id uuid, token bigint, state text DEFAULT NULL, status integer DEFAULT NULL, body text DEFAULT NULL,
+    body_json jsonb DEFAULT NULL, body_bytes bytea DEFAULT NULL, headers jsonb DEFAULT NULL,
+    evidence jsonb DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_fail_v1';
+COMMENT ON FUNCTION idem_fail IS
+'day one: End the work without success. state: failed (stored and replayed), released (the key may be claimed again at once), indeterminate (nobody knows whether it happened; see idem_resolve); NULL decides by the policy''s on_status for status, NULL status being a timeout.
+Errors: as idem_complete. Example: SELECT * FROM idem_fail(:operation_id, :token, status => 503)';
+
+CREATE FUNCTION idem_execute(
+    actor text, op text, key text, payload jsonb DEFAULT NULL, handler text DEFAULT NULL, target text DEFAULT NULL,
+    wait interval DEFAULT NULL, attempt_id uuid DEFAULT NULL, parent_operation_id uuid DEFAULT NULL,
+    traceparent text DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_execute_v1';
+COMMENT ON FUNCTION idem_execute IS
+'day one: Claim, call the handler, store its answer: one round trip, one transaction. handler: name of a function (jsonb) or (jsonb, idem_result) that returns jsonb or idem_response; NULL takes the policy''s. It runs with the caller''s rights; an error in it leaves the key free, unless the policy''s handler_error is store. The first run answers completed, every other one as idem_claim does.
+Errors: as idem_claim and idem_complete, 42883 no such handler, 42501 no right to call it. Example: SELECT * FROM idem_execute(''tenant-1'', ''order.place'', ''0a1b2c3d-retry-key'', ''{"sku": "A1"}'', ''shop.place_order'')';
+
+CREATE FUNCTION idem_lookup(actor text, op text, key text)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_lookup_v1';
+COMMENT ON FUNCTION idem_lookup IS
+'day one: What is known of a key, without claiming it; also on a standby. All columns NULL: nothing is known. Never shows the token. Example: SELECT outcome, status, body FROM idem_lookup(''tenant-1'', ''payment.capture'', ''0a1b2c3d-retry-key'')';
+
+CREATE FUNCTION idem_policy_resolve(op text, preset text, options jsonb)
+RETURNS jsonb
+LANGUAGE c STABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_policy_resolve_v1';
+COMMENT ON FUNCTION idem_policy_resolve IS
+'internal: Check a policy and give back every option it would have, without setting it. Errors: 22004, 22023. Example: SELECT idem_policy_resolve(''order.place'', ''order'', ''{"ttl": "7 days"}'')';
+
+CREATE FUNCTION idem_set_policy(op text, preset text, options jsonb DEFAULT '{}'::jsonb)
+RETURNS idem_policies
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO idem_policies AS p (op, preset, options, version, updated_at, updated_by)
+    SELECT idem_set_policy.op, idem_set_policy.preset, r.options, 1, clock_timestamp(), session_user::text
+      FROM idem_policy_resolve(idem_set_policy.op, idem_set_policy.preset, idem_set_policy.options) AS r (options)
+        ON CONFLICT (op) DO UPDATE
+       SET preset = excluded.preset,
+           options = excluded.options,
+           version = CASE WHEN p.options = excluded.options THEN p.version ELSE p.version + 1 END,
+           updated_at = CASE WHEN p.options = excluded.options AND p.preset = excluded.preset
+                             THEN p.updated_at ELSE excluded.updated_at END,
+           updated_by = CASE WHEN p.options = excluded.options AND p.preset = excluded.preset
+                             THEN p.updated_by ELSE excluded.updated_by END
+    RETURNING p.op, p.preset, p.options, p.version, p.updated_at, p.updated_by;
+END;
+COMMENT ON FUNCTION idem_set_policy IS
+'day one: Say what an op promises: a preset (default, payment, order, webhook, message, ephemeral) with options on top; returns the row of idem_policies.
+op: up to 128 bytes. options: see idem_policy_options; durations are strings with a unit, as in "30 seconds". The preset is copied now; setting a policy again starts from the preset, not from the old options. Other options than before make a new version; the same ones do not. Sessions follow from their next transaction.
+Errors: 22004, 22023. Example: SELECT op, version FROM idem_set_policy(''payment.capture'', ''payment'', ''{"ttl": "7 days", "target": "payment intent"}'')';
+
+CREATE FUNCTION idem_http_response(result idem_result)
+RETURNS idem_http
+LANGUAGE c STABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_http_response_v1';
+COMMENT ON FUNCTION idem_http_response IS
+'day one: The HTTP response to send for a result that does not proceed.
+completed and replay: the stored status, headers and body; replays add Idempotent-Replayed: true, and a body too large to be kept is empty with Idempotent-Body-Omitted: true. Everything else is a problem document (application/problem+json) whose code is the outcome: in_progress 409 or 425 with Retry-After, conflict 409 or 422, indeterminate and expired 409, rejected 400, 403, 413 or 429. body is NULL when none is stored or body_ref names where it is. claimed and resumed raise 22023: do the work first.
+Example: SELECT h.* FROM idem_lookup(''tenant-1'', ''payment.capture'', ''0a1b2c3d-retry-key'') AS r, idem_http_response(r) AS h';
+
+------------------------------------------------------------------------------------------------------------------------
+-- A key's life
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_claim_many(
+    actor text, op text, keys text[], payloads jsonb[] DEFAULT NULL, target text DEFAULT NULL,
+    wait interval DEFAULT NULL, lease interval DEFAULT NULL, ttl interval DEFAULT NULL, attempt_id uuid DEFAULT NULL,
+    parent_operation_id uuid DEFAULT NULL, traceparent text DEFAULT NULL, capabilities_version integer DEFAULT NULL)
+RETURNS SETOF idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_claim_many_v1';
+COMMENT ON FUNCTION idem_claim_many IS
+'key life: Claim up to 10,000 keys of one actor and op in one call; rows come in the order of keys. Keys are locked in one global order, so two such calls cannot deadlock. wait bounds the call as a whole. A key given twice is claimed once; the second row answers in_progress (own_transaction) or conflict.
+Example: SELECT key, outcome FROM idem_claim_many(''tenant-1'', ''mail.import'', ARRAY[''m-1'', ''m-2''])';
+
+CREATE FUNCTION idem_release(operation_id uuid, token bigint)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_release_v1';
+COMMENT ON FUNCTION idem_release IS
+'key life: Give the key back unused: the next claim gets it at once with a greater token. Only when it is certain that nothing happened. Errors: ID001, ID007. Example: SELECT * FROM idem_release(:operation_id, :token)';
+
+CREATE FUNCTION idem_extend(operation_id uuid, token bigint, lease interval DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_extend_v1';
+COMMENT ON FUNCTION idem_extend IS
+'key life: Heartbeat: the lease runs from now again (lease NULL takes the policy''s, at most 24 h). Call it at a third of the lease. Errors: ID001, ID007. Example: SELECT * FROM idem_extend(:operation_id, :token, ''30 s'')';
+
+CREATE FUNCTION idem_checkpoint(operation_id uuid, token bigint, checkpoint jsonb)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_checkpoint_v1';
+COMMENT ON FUNCTION idem_checkpoint IS
+'key life: Remember how far the work is; a later attempt of the same key gets it in checkpoint. NULL clears it. Up to 64 KiB. Errors: ID001, ID005, ID007. Example: SELECT * FROM idem_checkpoint(:operation_id, :token, ''{"charge": "ch_1"}'')';
+
+CREATE FUNCTION idem_resolve(
+    operation_id uuid, state text, evidence jsonb, status integer DEFAULT NULL, body text DEFAULT NULL,
+    body_json jsonb DEFAULT NULL, body_bytes bytea DEFAULT NULL, headers jsonb DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_resolve_v1';
+COMMENT ON FUNCTION idem_resolve IS
+'key life: Decide an indeterminate operation after finding out what happened. state: completed or failed (with the answer to replay), released (it certainly did not happen). evidence: how it is known, kept with the key.
+Errors: 22004, 22023, 55000 not indeterminate, ID007. Example: SELECT * FROM idem_resolve(:operation_id, ''completed'', ''{"psp": "charge ch_1 found"}'', 200, body_json => ''{"id": "ch_1"}'')';
+
+CREATE FUNCTION idem_lookup_id(operation_id uuid)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_lookup_id_v1';
+COMMENT ON FUNCTION idem_lookup_id IS
+'key life: idem_lookup by operation_id. Example: SELECT state, attempt, detail FROM idem_lookup_id(:operation_id)';
+
+CREATE FUNCTION idem_call_handler(handler text, payload jsonb, claim idem_result, with_claim boolean, composite boolean)
+RETURNS idem_response
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+DECLARE
+    answer pg_catalog.jsonb;
+    response pg_catalog.record;
+    call pg_catalog.text := CASE WHEN with_claim THEN handler || '($1, $2)' ELSE handler || '($1)' END;
+BEGIN
+    IF composite THEN
+        EXECUTE 'SELECT r.* FROM ' || call || ' AS r' INTO response USING payload, claim;
+        response.status := coalesce(response.status, 200);
+        RETURN response;
+    END IF;
+    EXECUTE 'SELECT ' || call INTO answer USING payload, claim;
+    RETURN ROW(200, NULL, NULL, answer, NULL);
+EXCEPTION WHEN OTHERS THEN
+    RETURN ROW(NULL, NULL, NULL, pg_catalog.jsonb_build_object('code', 'handler_error', 'sqlstate', SQLSTATE), NULL);
+END
+$$;
+COMMENT ON FUNCTION idem_call_handler IS
+'internal: Runs a handler inside an EXCEPTION block for ops whose handler_error is store; handler is a quoted, qualified name. An error becomes a response without a status whose body names its SQLSTATE.';
+
+------------------------------------------------------------------------------------------------------------------------
+-- HTTP, hashes, policies
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_http_key(header text)
+RETURNS text
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_http_key_v1';
+COMMENT ON FUNCTION idem_http_key IS
+'http: The key in an Idempotency-Key request header; NULL when the header is absent or holds no single usable key. Example: SELECT idem_http_key(''"8e03978e-40d5-43e8-bc93-6894a57f9324"'')
+Reads the structured-field string of the IETF draft ("8e03978e", parameters ignored) and the bare word most clients send (8e03978e); both give the same key. Never raises: NULL for empty, broken quoting, several values, controls and non-ASCII.';
+
+CREATE FUNCTION idem_canonical(payload jsonb)
+RETURNS text
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_canonical_v1';
+COMMENT ON FUNCTION idem_canonical IS
+'families: The canonical text of a JSON value: RFC 8785 (JCS) with exact numbers. Two values have the same text if and only if they are equal as jsonb: member order, white space and spellings such as 10.00 for 10 leave no trace.
+The form is frozen. Errors: 54000 if the text would exceed 1 GB, 22021. Example: SELECT idem_canonical(''{"b": 1.50, "a": [1e2]}'')';
+
+CREATE FUNCTION idem_hash(payload jsonb, algorithm text DEFAULT 'xxh3-128')
+RETURNS bytea
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_hash_v1';
+COMMENT ON FUNCTION idem_hash IS
+'families: The hash of a JSON value''s canonical text (UTF-8). algorithm: xxh3-128 (16 bytes, fast, for trusted data) or sha256 (32 bytes, for data somebody may have crafted); another name raises 22023.
+xxhsum -H128 and sha256sum over idem_canonical(payload) print the same. Frozen, so it may be stored and indexed. Example: SELECT idem_hash(''{"amount": 10.00}'') = idem_hash(''{"amount": 10}'')';
+
+CREATE FUNCTION idem_policy_options_rows()
+RETURNS TABLE (
+    name text, type text, default_value text, payment text, order_preset text, webhook text, message text,
+    ephemeral text, min_value text, max_value text, choices text, meaning text)
+LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 28
+AS 'MODULE_PATHNAME', 'idem_policy_options_rows_v1';
+COMMENT ON FUNCTION idem_policy_options_rows IS
+'internal: The rows of idem_policy_options. Example: SELECT name, meaning FROM idem_policy_options_rows()';
+
+CREATE VIEW idem_policy_options AS
+SELECT o.name, o.type, o.default_value, o.payment, o.order_preset, o.webhook, o.message, o.ephemeral, o.min_value,
+       o.max_value, o.choices, o.meaning
+  FROM idem_policy_options_rows() AS o;
+COMMENT ON VIEW idem_policy_options IS
+'policy: Every option of idem_set_policy: type, its value without a policy and in each preset (order is in order_preset), bounds, choices, meaning. NULL: empty, or has none. An object is shown as name=word, an array as its items. Example: SELECT name, payment, meaning FROM idem_policy_options';
+
+------------------------------------------------------------------------------------------------------------------------
+-- What is unfinished, and help
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE VIEW idem_unfinished AS
+SELECT DISTINCT ON (k.operation_id)
+       k.operation_id,
+       k.actor,
+       k.op,
+       k.key,
+       CASE WHEN k.state = 'u' THEN 'indeterminate'
+            WHEN k.lease_until < pg_catalog.clock_timestamp() THEN 'lapsed'
+            ELSE 'running' END AS state,
+       k.attempt,
+       k.claimed_by,
+       k.created_at,
+       k.lease_until,
+       pg_catalog.clock_timestamp() - k.created_at AS age,
+       k.parent,
+       k.checkpoint,
+       k.evidence
+  FROM idem_leases l
+  JOIN idem_keys k ON k.operation_id = l.operation_id
+ WHERE k.state IN ('i', 'u')
+ ORDER BY k.operation_id;
+COMMENT ON VIEW idem_unfinished IS
+'key life: Committed claims that were not finished: running, lapsed (lease over; indeterminate once grace is over too), indeterminate. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state <> ''running'' ORDER BY age DESC';
+
+CREATE VIEW idem_help AS
+SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
+       c.name,
+       substring(d.description FROM '^[a-z ]+: ([^\n]*?)(?: Example: [^\n]*)?(?:\n|$)') AS summary,
+       substring(d.description FROM 'Example: ([^\n]*)') AS example
+  FROM (SELECT p.oid, 'pg_catalog.pg_proc'::pg_catalog.regclass AS class, p.proname AS name
+          FROM pg_catalog.pg_proc p
+        UNION ALL
+        SELECT r.oid, 'pg_catalog.pg_class'::pg_catalog.regclass, r.relname
+          FROM pg_catalog.pg_class r
+         WHERE r.relkind IN ('r', 'v')) c
+  JOIN pg_catalog.pg_depend e ON e.objid = c.oid AND e.classid = c.class AND e.deptype = 'e'
+                             AND e.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
+  JOIN pg_catalog.pg_extension x ON x.oid = e.refobjid AND x.extname = 'idempotency'
+  JOIN pg_catalog.pg_description d ON d.objoid = c.oid AND d.classoid = c.class AND d.objsubid = 0
+ ORDER BY array_position(ARRAY['day one', 'key life', 'http', 'families', 'policy', 'admin', 'internal'],
+                         substring(d.description FROM '^([a-z ]+): ')),
+          array_position(ARRAY['idem_claim', 'idem_complete', 'idem_fail', 'idem_execute', 'idem_lookup',
+                               'idem_set_policy', 'idem_http_response']::name[], c.name),
+          c.name;
+COMMENT ON VIEW idem_help IS
+'policy: This reference as a table: topic, name, summary, example; the seven of day one first. Example: SELECT name, summary, example FROM idem_help WHERE topic = ''day one''';
+
+------------------------------------------------------------------------------------------------------------------------
+-- Rights
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_admin_grant(grantee name, level text)
+RETURNS SETOF text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    here name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'idempotency');
+    everybody text[] := ARRAY['idem_http_key', 'idem_http_response', 'idem_canonical', 'idem_hash',
+                              'idem_policy_options_rows'];
+    client text[] := ARRAY['idem_claim', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
+                           'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
+    admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve'];
+    functions text[] := everybody;
+    relations text[] := ARRAY['idem_help', 'idem_policy_options'];
+    statement text;
+BEGIN
+    IF grantee IS NULL OR level IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'grantee and level must not be null';
+    END IF;
+    IF level NOT IN ('client', 'relay', 'monitor', 'admin') THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'unknown level',
+              HINT = 'The levels are client, relay, monitor and admin.';
+    END IF;
+    IF level IN ('client', 'admin') THEN
+        functions := functions || client;
+    END IF;
+    IF level IN ('monitor', 'admin') THEN
+        relations := relations || ARRAY['idem_policies', 'idem_unfinished'];
+    END IF;
+    IF level = 'admin' THEN
+        functions := functions || admin;
+    END IF;
+    FOR statement IN
+        SELECT format('GRANT USAGE ON SCHEMA %I TO %I', here, grantee)
+        UNION ALL
+        SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', here, t, grantee)
+          FROM unnest(ARRAY['idem_result', 'idem_response', 'idem_http']) AS t
+        UNION ALL
+        SELECT format('GRANT EXECUTE ON FUNCTION %I.%I TO %I', here, f, grantee) FROM unnest(functions) AS f
+        UNION ALL
+        SELECT format('GRANT SELECT ON %I.%I TO %I', here, r, grantee) FROM unnest(relations) AS r
+    LOOP
+        EXECUTE statement;
+        RETURN NEXT statement;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION idem_admin_grant IS
+'admin: Give a role what its level needs, and nothing on the tables that hold requests and answers; returns the statements it ran. To be called by the owner of the extension.
+level: client (claim and finish), relay (helpers only, until there is an outbox), monitor (policies and what is unfinished), admin (client and monitor, set policies, resolve). Errors: 22004, 22023, 42501. Example: SELECT * FROM idem_admin_grant(''payments_api'', ''client'')';
+
+REVOKE ALL ON TYPE idem_result, idem_response, idem_http FROM PUBLIC;
+REVOKE ALL ON FUNCTION
+    idem_claim, idem_complete, idem_fail, idem_execute, idem_lookup, idem_set_policy, idem_http_response,
+    idem_claim_many, idem_release, idem_extend, idem_checkpoint, idem_resolve, idem_lookup_id, idem_call_handler,
+    idem_http_key, idem_canonical, idem_hash, idem_policy_resolve, idem_policies_changed, idem_policy_options_rows,
+    idem_admin_grant
+FROM PUBLIC;

@@ -1,0 +1,376 @@
+// finish.cpp: see finish.hpp.
+#include "core/decision.hpp"
+#include "core/policy.hpp"
+#include "core/types.hpp"
+#include "core/words.hpp"
+#include "engine/claim.hpp"
+#include "engine/detail.hpp"
+#include "engine/finish.hpp"
+#include "engine/rules.hpp"
+#include "pg/server.hpp"
+#include "pg/errors.hpp"
+#include "pg/headers.hpp"
+#include "pg/key_table.hpp"
+#include "pg/lease_queue.hpp"
+#include "pg/open_claims.hpp"
+#include "pg/policy_cache.hpp"
+#include "pg/table_writer.hpp"
+#include "pg/varlena.hpp"
+#include "pg/wakeup.hpp"
+
+extern "C" {
+#include "common/pg_prng.h"
+}
+
+namespace idem::engine {
+
+using pg::bytes_of;
+
+namespace {
+
+constexpr std::size_t CHECKPOINT_MAX = 64 * 1024;
+constexpr std::int32_t STATUS_OF_SUCCESS = 200;
+constexpr std::int32_t STATUS_OF_FAILURE = 500;
+
+// Held is a key row in hand, as of now, with the policy of its op.
+struct Held {
+    const pg::Installation& installation;
+    pg::KeyRow row;
+    core::Policy policy;
+    core::Timestamp now;
+};
+
+// Change is the next version of a key row, as far as a verb changes it.
+struct Change {
+    core::State state;
+    core::Token token;
+    core::Timestamp lease_until;
+    core::Timestamp completed_at; // 0: null
+    core::Timestamp expires_at;   // 0: null
+    Jsonb* checkpoint;
+    Jsonb* evidence;
+};
+
+Change unchanged(const pg::KeyRow& row) {
+    return Change{row.state,      row.token,      row.lease_until, row.completed_at,
+                  row.expires_at, row.checkpoint, row.evidence};
+}
+
+void set_time_or_null(pg::TableWriter& writer, int column, core::Timestamp time) {
+    writer.row->tts_values[column] = TimestampTzGetDatum(time);
+    writer.row->tts_isnull[column] = time == 0;
+}
+
+void set_jsonb_or_null(pg::TableWriter& writer, int column, const Jsonb* value) {
+    writer.row->tts_values[column] = PointerGetDatum(value);
+    writer.row->tts_isnull[column] = value == nullptr;
+}
+
+// write_change updates the row; false when a rival was faster and the verb must look again.
+bool write_change(const Held& held, TupleTableSlot* current, const Change& change) {
+    pg::enter_transaction();
+    pg::TableWriter writer = pg::open_writer(held.installation.keys);
+    pg::copy_row(writer, current);
+    pg::set_column(writer, pg::KEY_STATE, CharGetDatum(static_cast<char>(change.state)));
+    pg::set_column(writer, pg::KEY_TOKEN, Int64GetDatum(change.token.value));
+    pg::set_column(writer, pg::KEY_UPDATED_AT, TimestampTzGetDatum(held.now));
+    pg::set_column(writer, pg::KEY_LEASE_UNTIL, TimestampTzGetDatum(change.lease_until));
+    set_time_or_null(writer, pg::KEY_COMPLETED_AT, change.completed_at);
+    set_time_or_null(writer, pg::KEY_EXPIRES_AT, change.expires_at);
+    set_jsonb_or_null(writer, pg::KEY_CHECKPOINT, change.checkpoint);
+    set_jsonb_or_null(writer, pg::KEY_EVIDENCE, change.evidence);
+    pg::store_row(writer);
+    ItemPointerData tid = held.row.tid;
+    const bool written = pg::update_row(writer, &tid) == TM_Ok;
+    pg::close_writer(writer);
+    if (!written && IsolationUsesXactSnapshot())
+        pg::error_serialization();
+    if (written) {
+        pg::touch_key(held.row.id);
+        if (held.policy.synchronous_commit)
+            ForceSyncCommit();
+        CommandCounterIncrement();
+    }
+    return written;
+}
+
+// Result of one round of a verb: done, or look again.
+struct Round {
+    bool done;
+    Result result;
+};
+
+// with_row runs `verb` on the latest version of the row until a round is done.
+template <typename Verb>
+Result with_row(const pg::Installation& installation, const core::OperationId& id, const char* name, Verb verb) {
+    PreventCommandIfReadOnly(name);
+    PreventCommandDuringRecovery(name);
+    PreventCommandIfParallelMode(name);
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        pg::KeyReader reader = pg::open_reader(installation.keys, RowExclusiveLock);
+        if (!pg::probe_latest(reader, id))
+            pg::error_no_operation(id);
+        Held held{installation, pg::read_row(reader), core::Policy{}, GetCurrentTimestamp()};
+        if (IsolationUsesXactSnapshot()) {
+            if (!pg::probe_visible(reader, id, held.row.tid))
+                pg::error_serialization();
+            held.row = pg::read_row(reader);
+        }
+        (void)pg::load_policy(installation.policies, bytes_of(held.row.op), &held.policy);
+        const Round round = verb(held, reader.slot);
+        pg::close_reader(reader);
+        if (round.done)
+            return round.result;
+    }
+}
+
+core::HolderVerdict judge_or_raise(const Held& held, core::Token token) {
+    const core::HolderVerdict verdict = core::judge_holder(held.row.state, held.row.token, token);
+    if (verdict == core::HolderVerdict::STALE)
+        pg::error_stale_token(held.row.id);
+    return verdict;
+}
+
+// --- answers -------------------------------------------------------------------------------------------------------
+
+text* json_as_text(Jsonb* value) {
+    StringInfoData out;
+    initStringInfo(&out);
+    (void)JsonbToCString(&out, &value->root, static_cast<int>(VARSIZE(value)));
+    return cstring_to_text_with_len(out.data, out.len);
+}
+
+// omit_body drops a body that is over the policy's limit and keeps its sha256, so that a repeat can be told from
+// another answer.
+void omit_body(pg::Answer& answer) {
+    answer.body_sha256 = pg::sha256_of(bytes_of(answer.body != nullptr ? answer.body : answer.body_bytes));
+    answer.body = nullptr;
+    answer.body_bytes = nullptr;
+    answer.body_omitted = true;
+}
+
+// stored_form is what of a given answer is stored and replayed under a policy.
+pg::Answer stored_form(const GivenAnswer& given, const core::Policy& policy, std::int32_t default_status) {
+    pg::Answer answer{};
+    answer.status = given.has_status ? given.status : default_status;
+    answer.headers = pg::normalise_headers(given.headers, policy.replay_headers);
+    answer.body = given.body;
+    answer.body_bytes = given.body_bytes;
+    answer.body_ref = given.body_ref;
+    answer.body_sha256 = given.body_sha256;
+    if (given.body_json != nullptr) {
+        answer.body = json_as_text(given.body_json);
+        if (!pg::headers_have(answer.headers, "content-type") && core::replays_header(policy, "content-type"))
+            answer.headers = pg::headers_append(answer.headers, "Content-Type", "application/json");
+    }
+    const void* body = answer.body != nullptr ? static_cast<const void*>(answer.body) : answer.body_bytes;
+    if (body != nullptr && bytes_of(body).size() > static_cast<std::size_t>(policy.body_max))
+        omit_body(answer);
+    return answer;
+}
+
+core::Timestamp expiry(const Held& held) {
+    return held.now + (held.row.ttl_s != 0 ? held.row.ttl_s * core::SECOND : held.policy.ttl);
+}
+
+Result with_answer(const Held& held, core::Outcome outcome, const Change& change, const pg::Answer& answer, bool late) {
+    Result result = result_of_row(held.row, outcome, change.state);
+    result.completed_at = change.completed_at;
+    result.expires_at = change.expires_at;
+    result.has_answer = true;
+    result.answer = answer;
+    Detail detail;
+    if (answer.body_omitted)
+        add_bool(detail, "body_omitted", true);
+    add_text(detail, "traceparent", held.row.traceparent);
+    add_json(detail, "evidence", change.evidence);
+    if (late)
+        add_bool(detail, "late", true);
+    result.detail = finish(detail);
+    return result;
+}
+
+// repeat_answer serves a repeated complete or fail: the same answer again, or ID002.
+Result repeat_answer(const Held& held, core::State state, const pg::Answer& answer) {
+    pg::Answer stored{};
+    if (!pg::read_answer(held.installation.responses, held.row.id, held.row.token, &stored))
+        pg::error_answer_missing(held.row.id);
+    if (held.row.state != state || !pg::same_answer(stored, answer))
+        pg::error_other_response(held.row.id);
+    return with_answer(held, core::Outcome::COMPLETED, unchanged(held.row), stored, false);
+}
+
+// refuse_uncommitted raises ID003 for a lease-mode claim of this very transaction: the outside world would be called
+// before anybody else can see the claim.
+void refuse_uncommitted(const Held& held) {
+    const pg::OpenClaim* own = pg::find_claim(held.row.id);
+    if (own != nullptr && own->open && own->mode == core::Mode::LEASE)
+        pg::error_not_committed(held.row.id);
+}
+
+bool is_late(const Held& held) {
+    return held.row.state == core::State::INDETERMINATE ||
+           core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
+}
+
+Round store_answer(const Held& held, TupleTableSlot* current, core::State state, const pg::Answer& answer,
+                   Jsonb* evidence) {
+    Change change = unchanged(held.row);
+    change.state = state;
+    change.completed_at = held.now;
+    change.expires_at = expiry(held);
+    change.checkpoint = nullptr;
+    if (evidence != nullptr)
+        change.evidence = evidence;
+    const Result result = with_answer(held, core::Outcome::COMPLETED, change, answer, is_late(held));
+    if (!write_change(held, current, change))
+        return Round{false, Result{}};
+    pg::insert_answer(held.installation.responses, held.row.id, held.row.token, answer);
+    CommandCounterIncrement();
+    pg::end_claim(held.row.id);
+    return Round{true, result};
+}
+
+Round finish_with_answer(const Held& held, TupleTableSlot* current, core::Token token, core::State state,
+                         const pg::Answer& answer, Jsonb* evidence) {
+    if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
+        return Round{true, repeat_answer(held, state, answer)};
+    refuse_uncommitted(held);
+    return store_answer(held, current, state, answer, evidence);
+}
+
+Result without_answer(const Held& held, core::Outcome outcome, const Change& change) {
+    Result result = result_of_row(held.row, outcome, change.state);
+    result.expires_at = change.expires_at;
+    result.checkpoint = copy_jsonb(change.checkpoint);
+    Detail detail;
+    add_json(detail, "evidence", change.evidence);
+    result.detail = finish(detail);
+    return result;
+}
+
+// give_back frees the key. The token moves on, so that whoever gave it back holds nothing any more.
+Round give_back(const Held& held, TupleTableSlot* current, Jsonb* evidence) {
+    Change change = unchanged(held.row);
+    change.state = core::State::RELEASED;
+    change.token =
+        core::next_token(held.row.token, static_cast<std::uint16_t>(pg_prng_uint32(&pg_global_prng_state)), held.now);
+    change.expires_at = expiry(held);
+    if (evidence != nullptr)
+        change.evidence = evidence;
+    const Result result = without_answer(held, core::Outcome::RELEASED, change);
+    if (!write_change(held, current, change))
+        return Round{false, Result{}};
+    pg::end_claim(held.row.id);
+    return Round{true, result};
+}
+
+Round declare_unknown(const Held& held, TupleTableSlot* current, Jsonb* evidence) {
+    Change change = unchanged(held.row);
+    change.state = core::State::INDETERMINATE;
+    if (evidence != nullptr)
+        change.evidence = evidence;
+    const Result result = without_answer(held, core::Outcome::INDETERMINATE, change);
+    if (!write_change(held, current, change))
+        return Round{false, Result{}};
+    if (pg::find_claim(held.row.id) != nullptr)
+        (void)pg::insert_lease_hint(held.installation.leases, held.row.id, held.row.token, held.row.lease_until);
+    pg::end_claim(held.row.id);
+    return Round{true, result};
+}
+
+Failure failure_of_status(const core::Policy& policy, const GivenAnswer& given) {
+    const core::StatusVerdict verdict = given.has_status ? policy.on_status.of(given.status) : policy.on_status.timeout;
+    switch (verdict) {
+    case core::StatusVerdict::STORE: return Failure::FAILED;
+    case core::StatusVerdict::RELEASE: return Failure::RELEASED;
+    case core::StatusVerdict::INDETERMINATE: return Failure::INDETERMINATE;
+    }
+    return Failure::INDETERMINATE;
+}
+
+// hold changes a running claim without ending it.
+Round hold(const Held& held, TupleTableSlot* current, core::Token token, const Change& change) {
+    (void)judge_or_raise(held, token);
+    if (held.row.state != core::State::IN_PROGRESS)
+        pg::error_not_running(held.row.id, core::state_word(held.row.state));
+    Result result = without_answer(held, core::Outcome::IN_PROGRESS, change);
+    result.token = token;
+    if (!write_change(held, current, change))
+        return Round{false, Result{}};
+    return Round{true, result};
+}
+
+} // namespace
+
+void check_answer(const GivenAnswer& given) {
+    if (given.has_status && (given.status < core::STATUS_FIRST || given.status > core::STATUS_LAST))
+        pg::error_status_range(given.status);
+    const int bodies = (given.body != nullptr ? 1 : 0) + (given.body_json != nullptr ? 1 : 0) +
+                       (given.body_bytes != nullptr ? 1 : 0) + (given.body_ref != nullptr ? 1 : 0);
+    if (bodies > 1)
+        pg::error_two_bodies();
+    if (given.body_sha256 != nullptr &&
+        (given.body_ref == nullptr || bytes_of(given.body_sha256).size() != PG_SHA256_DIGEST_LENGTH))
+        pg::error_body_sha256_size();
+}
+
+Result complete(const pg::Installation& installation, const core::OperationId& id, core::Token token,
+                const GivenAnswer& given) {
+    return with_row(installation, id, "idem_complete()", [&](const Held& held, TupleTableSlot* current) {
+        const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_SUCCESS);
+        return finish_with_answer(held, current, token, core::State::COMPLETED, answer, nullptr);
+    });
+}
+
+Result fail(const pg::Installation& installation, const core::OperationId& id, core::Token token, Failure failure,
+            const GivenAnswer& given, Jsonb* evidence) {
+    return with_row(installation, id, "idem_fail()", [&](const Held& held, TupleTableSlot* current) {
+        const Failure kind = failure == Failure::BY_STATUS ? failure_of_status(held.policy, given) : failure;
+        if (kind == Failure::FAILED) {
+            const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_FAILURE);
+            return finish_with_answer(held, current, token, core::State::FAILED, answer, evidence);
+        }
+        if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
+            pg::error_other_response(held.row.id);
+        return kind == Failure::RELEASED ? give_back(held, current, evidence)
+                                         : declare_unknown(held, current, evidence);
+    });
+}
+
+Result extend(const pg::Installation& installation, const core::OperationId& id, core::Token token,
+              core::Duration lease) {
+    return with_row(installation, id, "idem_extend()", [&](const Held& held, TupleTableSlot* current) {
+        Change change = unchanged(held.row);
+        change.lease_until = held.now + (lease == NOT_GIVEN ? held.policy.lease : lease);
+        return hold(held, current, token, change);
+    });
+}
+
+Result checkpoint(const pg::Installation& installation, const core::OperationId& id, core::Token token,
+                  Jsonb* checkpoint) {
+    if (checkpoint != nullptr && VARSIZE(checkpoint) > CHECKPOINT_MAX)
+        pg::error_too_large("checkpoint", VARSIZE(checkpoint), CHECKPOINT_MAX);
+    return with_row(installation, id, "idem_checkpoint()", [&](const Held& held, TupleTableSlot* current) {
+        Change change = unchanged(held.row);
+        change.checkpoint = checkpoint;
+        return hold(held, current, token, change);
+    });
+}
+
+Result resolve(const pg::Installation& installation, const core::OperationId& id, core::State state,
+               const GivenAnswer& given, Jsonb* evidence) {
+    return with_row(installation, id, "idem_resolve()", [&](const Held& held, TupleTableSlot* current) {
+        const bool unknown = held.row.state == core::State::INDETERMINATE ||
+                             core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
+        if (!unknown)
+            pg::error_not_resolvable(held.row.id, core::state_word(held.row.state));
+        if (state == core::State::RELEASED)
+            return give_back(held, current, evidence);
+        const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
+        return store_answer(held, current, state, stored_form(given, held.policy, status), evidence);
+    });
+}
+
+} // namespace idem::engine

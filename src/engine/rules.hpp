@@ -1,0 +1,30 @@
+// rules.hpp: small questions that several verbs ask of a policy, a row or the session.
+#pragma once
+
+#include "core/decision.hpp"
+#include "core/policy.hpp"
+#include "core/types.hpp"
+#include "engine/result.hpp"
+#include "pg/server.hpp"
+#include "pg/installation.hpp"
+#include "pg/key_table.hpp"
+
+namespace idem::engine {
+
+// claim_rules is the part of a policy that decides what a claim finds.
+inline core::ClaimRules claim_rules(const core::Policy& policy) {
+    return core::ClaimRules{.grace = policy.grace,
+                            .tombstone_ttl = policy.tombstone_ttl,
+                            .retry_stale = policy.on_stale == core::OnStale::RETRY,
+                            .compare_payload = policy.compare_payload};
+}
+
+// current_statement tells statements of one transaction apart, also inside functions.
+inline CommandId current_statement() {
+    return ActiveSnapshotSet() ? GetActiveSnapshot()->curcid : InvalidCommandId;
+}
+
+// replay_result answers with the stored answer of a completed or failed key. Raises XX001 when it is not there.
+Result replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs);
+
+} // namespace idem::engine

@@ -1,0 +1,161 @@
+// installation.cpp: finds, checks and caches the extension's objects. See installation.hpp.
+#include "core/types.hpp"
+#include "pg/server.hpp"
+#include "pg/errors.hpp"
+#include "pg/installation.hpp"
+
+extern "C" {
+#include "catalog/pg_extension.h"
+#include "catalog/indexing.h"
+}
+
+namespace idem::pg {
+
+namespace {
+
+// The version of the SQL script this library serves.
+constexpr const char* SCRIPT_VERSION = "1.0";
+
+struct ColumnShape {
+    const char* name;
+    Oid type;
+    bool required;
+};
+
+constexpr ColumnShape KEY_SHAPE[KEY_COLUMNS] = {
+    {"operation_id", UUIDOID, true},
+    {"token", INT8OID, true},
+    {"created_at", TIMESTAMPTZOID, true},
+    {"updated_at", TIMESTAMPTZOID, true},
+    {"lease_until", TIMESTAMPTZOID, true},
+    {"attempt", INT4OID, true},
+    {"profile", INT4OID, true},
+    {"state", CHAROID, true},
+    {"actor", TEXTOID, true},
+    {"op", TEXTOID, true},
+    {"key", TEXTOID, true},
+    {"claimed_by", TEXTOID, true},
+    {"payload_hash", BYTEAOID, false},
+    {"completed_at", TIMESTAMPTZOID, false},
+    {"expires_at", TIMESTAMPTZOID, false},
+    {"ttl_s", INT4OID, false}, {"attempt_id", UUIDOID, false},
+    {"parent", UUIDOID, false},
+    {"traceparent", TEXTOID, false},
+    {"checkpoint", JSONBOID, false},
+    {"evidence", JSONBOID, false},
+    {"payload", TEXTOID, false},
+};
+
+constexpr ColumnShape RESPONSE_SHAPE[RESPONSE_COLUMNS] = {
+    {"operation_id", UUIDOID, true}, {"token", INT8OID, true},     {"status", INT4OID, true},
+    {"body_omitted", BOOLOID, true}, {"headers", JSONBOID, false}, {"body", TEXTOID, false},
+    {"body_bytes", BYTEAOID, false}, {"body_ref", TEXTOID, false}, {"body_sha256", BYTEAOID, false},
+};
+
+constexpr ColumnShape LEASE_SHAPE[LEASE_COLUMNS] = {
+    {"operation_id", UUIDOID, true}, {"token", INT8OID, true}, {"lease_until", TIMESTAMPTZOID, true}};
+
+constinit Installation cached{};
+constinit bool cached_valid = false;
+constinit bool callback_registered = false;
+constinit bool invalidated_while_loading = false;
+
+// forget_installation only clears flags: it may run inside any lock call.
+void forget_installation(Datum, Oid relid) {
+    invalidated_while_loading = true;
+    if (relid == InvalidOid || relid == cached.keys || relid == cached.responses || relid == cached.leases ||
+        relid == cached.policies)
+        cached_valid = false;
+}
+
+void check_version() {
+    Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
+    ScanKeyData condition;
+    ScanKeyInit(&condition, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("idempotency"));
+    SysScanDesc scan = systable_beginscan(extensions, ExtensionNameIndexId, true, nullptr, 1, &condition);
+    HeapTuple tuple = systable_getnext(scan);
+    if (HeapTupleIsValid(tuple)) {
+        bool is_null;
+        const Datum version = heap_getattr(tuple, Anum_pg_extension_extversion, RelationGetDescr(extensions), &is_null);
+        const char* installed = is_null ? "" : TextDatumGetCString(version);
+        if (std::strcmp(installed, SCRIPT_VERSION) != 0)
+            error_version(installed, SCRIPT_VERSION);
+    }
+    systable_endscan(scan);
+    table_close(extensions, AccessShareLock);
+}
+
+void check_column(const char* relation, const FormData_pg_attribute* column, const ColumnShape& shape) {
+    if (column->attisdropped || std::strcmp(NameStr(column->attname), shape.name) != 0)
+        error_table_shape(relation, psprintf("Column \"%s\" is missing or not in its place.", shape.name));
+    if (column->atttypid != shape.type)
+        error_table_shape(relation, psprintf("Column \"%s\" has another type.", shape.name));
+    if (column->attnotnull && !shape.required)
+        error_table_shape(relation, psprintf("Column \"%s\" must be nullable.", shape.name));
+}
+
+void check_shape(Relation rel, const ColumnShape* shape, int columns) {
+    const char* name = RelationGetRelationName(rel);
+    const TupleDesc desc = RelationGetDescr(rel);
+    if (rel->rd_rel->relam != HEAP_TABLE_AM_OID || rel->rd_rel->relkind != RELKIND_RELATION)
+        error_table_shape(name, "It is not a heap table.");
+    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+        error_table_shape(name, "It is not a permanent table.");
+    if (desc->natts < columns)
+        error_table_shape(name, "A column is missing.");
+    for (int i = 0; i < columns; ++i)
+        check_column(name, TupleDescAttr(desc, i), shape[i]);
+    for (int i = columns; i < desc->natts; ++i) {
+        const FormData_pg_attribute* added = TupleDescAttr(desc, i);
+        if (!added->attisdropped && (added->attnotnull || added->atthasdef || added->atthasmissing))
+            error_table_shape(name, psprintf("Added column \"%s\" needs a value.", NameStr(added->attname)));
+    }
+}
+
+Oid find_table(Oid schema, const char* name, const ColumnShape* shape, int columns) {
+    const Oid relid = get_relname_relid(name, schema);
+    if (!OidIsValid(relid))
+        error_not_installed(name);
+    if (shape != nullptr) {
+        Relation rel = table_open(relid, AccessShareLock);
+        check_shape(rel, shape, columns);
+        table_close(rel, NoLock);
+    }
+    return relid;
+}
+
+Installation load_installation(Oid schema) {
+    check_version();
+    Installation found{};
+    found.schema = schema;
+    found.keys = find_table(schema, "idem_keys", KEY_SHAPE, KEY_COLUMNS);
+    found.responses = find_table(schema, "idem_responses", RESPONSE_SHAPE, RESPONSE_COLUMNS);
+    found.leases = find_table(schema, "idem_leases", LEASE_SHAPE, LEASE_COLUMNS);
+    found.policies = find_table(schema, "idem_policies", nullptr, 0);
+    found.result_type =
+        GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("idem_result"), ObjectIdGetDatum(schema));
+    if (!OidIsValid(found.result_type))
+        error_not_installed("idem_result");
+    return found;
+}
+
+} // namespace
+
+Installation installation_of(FunctionCallInfo fcinfo) {
+    const Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
+    if (cached_valid && cached.schema == schema)
+        return cached;
+    if (!callback_registered) {
+        CacheRegisterRelcacheCallback(forget_installation, 0);
+        callback_registered = true;
+    }
+    cached_valid = false;
+    do {
+        invalidated_while_loading = false;
+        cached = load_installation(schema);
+    } while (invalidated_while_loading);
+    cached_valid = true;
+    return cached;
+}
+
+} // namespace idem::pg

@@ -1,0 +1,28 @@
+// lease_queue.cpp: see lease_queue.hpp.
+#include "core/types.hpp"
+#include "pg/server.hpp"
+#include "pg/installation.hpp"
+#include "pg/lease_queue.hpp"
+#include "pg/table_writer.hpp"
+
+namespace idem::pg {
+
+bool insert_lease_hint(Oid leases, const core::OperationId& id, core::Token token, core::Timestamp lease_until) {
+    Relation rel = try_table_open(leases, RowExclusiveLock);
+    if (rel == nullptr)
+        return false;
+    table_close(rel, NoLock);
+    pg_uuid_t uuid;
+    std::memcpy(uuid.data, id.bytes, sizeof uuid.data);
+    TableWriter writer = open_writer(leases);
+    clear_row(writer);
+    set_column(writer, LEASE_OPERATION_ID, UUIDPGetDatum(&uuid));
+    set_column(writer, LEASE_TOKEN, Int64GetDatum(token.value));
+    set_column(writer, LEASE_UNTIL, TimestampTzGetDatum(lease_until));
+    store_row(writer);
+    insert_row(writer);
+    close_writer(writer);
+    return true;
+}
+
+} // namespace idem::pg

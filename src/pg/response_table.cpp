@@ -1,0 +1,106 @@
+// response_table.cpp: see response_table.hpp.
+#include "core/types.hpp"
+#include "pg/server.hpp"
+#include "pg/compat.hpp"
+#include "pg/installation.hpp"
+#include "pg/response_table.hpp"
+#include "pg/table_writer.hpp"
+
+namespace idem::pg {
+
+namespace {
+
+// copy_varlena returns a detoasted, palloc'd copy of a column, or null.
+template <typename T>
+T* copy_varlena(TupleTableSlot* slot, int column) {
+    if (slot->tts_isnull[column])
+        return nullptr;
+    return reinterpret_cast<T*>(
+        pg_detoast_datum_copy(reinterpret_cast<varlena*>(DatumGetPointer(slot->tts_values[column]))));
+}
+
+void set_varlena(TableWriter& writer, int column, const void* value) {
+    if (value != nullptr)
+        set_column(writer, column, PointerGetDatum(value));
+}
+
+bool same_varlena(const void* a, const void* b) {
+    if (a == nullptr || b == nullptr)
+        return a == b;
+    const auto* x = static_cast<const varlena*>(a);
+    const auto* y = static_cast<const varlena*>(b);
+    return VARSIZE_ANY_EXHDR(x) == VARSIZE_ANY_EXHDR(y) &&
+           std::memcmp(VARDATA_ANY(x), VARDATA_ANY(y), VARSIZE_ANY_EXHDR(x)) == 0;
+}
+
+} // namespace
+
+void insert_answer(Oid responses, const core::OperationId& id, core::Token token, const Answer& answer) {
+    pg_uuid_t uuid;
+    std::memcpy(uuid.data, id.bytes, sizeof uuid.data);
+    TableWriter writer = open_writer(responses);
+    clear_row(writer);
+    set_column(writer, RESPONSE_OPERATION_ID, UUIDPGetDatum(&uuid));
+    set_column(writer, RESPONSE_TOKEN, Int64GetDatum(token.value));
+    set_column(writer, RESPONSE_STATUS, Int32GetDatum(answer.status));
+    set_column(writer, RESPONSE_BODY_OMITTED, BoolGetDatum(answer.body_omitted));
+    set_varlena(writer, RESPONSE_HEADERS, answer.headers);
+    set_varlena(writer, RESPONSE_BODY, answer.body);
+    set_varlena(writer, RESPONSE_BODY_BYTES, answer.body_bytes);
+    set_varlena(writer, RESPONSE_BODY_REF, answer.body_ref);
+    set_varlena(writer, RESPONSE_BODY_SHA256, answer.body_sha256);
+    store_row(writer);
+    insert_row(writer);
+    close_writer(writer);
+}
+
+bool read_answer(Oid responses, const core::OperationId& id, core::Token token, Answer* answer) {
+    pg_uuid_t uuid;
+    std::memcpy(uuid.data, id.bytes, sizeof uuid.data);
+    Relation rel = table_open(responses, AccessShareLock);
+    Relation index = index_open(primary_key_index(rel), AccessShareLock);
+    TupleTableSlot* slot = table_slot_create(rel, nullptr);
+    Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+    ScanKeyData conditions[2];
+    ScanKeyInit(&conditions[0], 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(&uuid));
+    ScanKeyInit(&conditions[1], 2, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(token.value));
+    IndexScanDesc scan = begin_index_scan(rel, index, snapshot, 2);
+    index_rescan(scan, conditions, 2, nullptr, 0);
+    const bool found = index_getnext_slot(scan, ForwardScanDirection, slot);
+    if (found) {
+        slot_getallattrs(slot);
+        answer->status = DatumGetInt32(slot->tts_values[RESPONSE_STATUS]);
+        answer->body_omitted = DatumGetBool(slot->tts_values[RESPONSE_BODY_OMITTED]);
+        answer->headers = copy_varlena<Jsonb>(slot, RESPONSE_HEADERS);
+        answer->body = copy_varlena<text>(slot, RESPONSE_BODY);
+        answer->body_bytes = copy_varlena<bytea>(slot, RESPONSE_BODY_BYTES);
+        answer->body_ref = copy_varlena<text>(slot, RESPONSE_BODY_REF);
+        answer->body_sha256 = copy_varlena<bytea>(slot, RESPONSE_BODY_SHA256);
+    }
+    index_endscan(scan);
+    UnregisterSnapshot(snapshot);
+    ExecDropSingleTupleTableSlot(slot);
+    index_close(index, NoLock);
+    table_close(rel, NoLock);
+    return found;
+}
+
+bool same_answer(const Answer& a, const Answer& b) {
+    return a.status == b.status && a.body_omitted == b.body_omitted && same_varlena(a.headers, b.headers) &&
+           same_varlena(a.body, b.body) && same_varlena(a.body_bytes, b.body_bytes) &&
+           same_varlena(a.body_ref, b.body_ref) && same_varlena(a.body_sha256, b.body_sha256);
+}
+
+bytea* sha256_of(core::Bytes bytes) {
+    auto* digest = static_cast<bytea*>(palloc(VARHDRSZ + PG_SHA256_DIGEST_LENGTH));
+    SET_VARSIZE(digest, VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
+    pg_cryptohash_ctx* context = pg_cryptohash_create(PG_SHA256);
+    if (context == nullptr || pg_cryptohash_init(context) < 0 ||
+        pg_cryptohash_update(context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()) < 0 ||
+        pg_cryptohash_final(context, reinterpret_cast<std::uint8_t*>(VARDATA(digest)), PG_SHA256_DIGEST_LENGTH) < 0)
+        elog(ERROR, "could not compute a sha256");
+    pg_cryptohash_free(context);
+    return digest;
+}
+
+} // namespace idem::pg

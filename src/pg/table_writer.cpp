@@ -1,0 +1,179 @@
+// table_writer.cpp: see table_writer.hpp.
+#include "core/types.hpp"
+#include "pg/server.hpp"
+#include "pg/compat.hpp"
+#include "pg/errors.hpp"
+#include "pg/table_writer.hpp"
+
+namespace idem::pg {
+
+namespace {
+
+bool has_row_triggers(const TriggerDesc* triggers) {
+    return triggers != nullptr &&
+           (triggers->trig_insert_before_row || triggers->trig_insert_after_row || triggers->trig_update_before_row ||
+            triggers->trig_update_after_row || triggers->trig_insert_new_table || triggers->trig_update_new_table);
+}
+
+// before_insert runs what belongs before the heap insert; a trigger that skips the row is refused, because a claim
+// without a row would be a lie.
+void before_insert(TableWriter& writer) {
+    if (writer.row_triggers) {
+        AfterTriggerBeginQuery();
+        if (!ExecBRInsertTriggers(writer.estate, writer.info, writer.row))
+            error_row_skipped(RelationGetRelationName(writer.rel));
+    }
+    ExecConstraints(writer.info, writer.row, writer.estate);
+}
+
+void after_insert(TableWriter& writer, List* recheck_indexes) {
+    if (writer.row_triggers) {
+        ExecARInsertTriggers(writer.estate, writer.info, writer.row, recheck_indexes, nullptr);
+        AfterTriggerEndQuery(writer.estate);
+    }
+}
+
+// check_conflicting_indexes raises for a unique index that somebody added: probing the primary key would never find the
+// row it conflicts with.
+void check_conflicting_indexes(TableWriter& writer, List* indexes) {
+    const Oid primary = primary_key_index(writer.rel);
+    ListCell* cell;
+    foreach (cell, indexes) {
+        const Oid oid = lfirst_oid(cell);
+        if (oid == primary)
+            continue;
+        Relation index = index_open(oid, AccessShareLock);
+        const bool same_key = index->rd_index->indnkeyatts == 1 && index->rd_index->indkey.values[0] == 1 &&
+                              RelationGetIndexPredicate(index) == NIL;
+        index_close(index, NoLock);
+        if (!same_key)
+            error_unique_violation(get_rel_name(oid));
+    }
+}
+
+TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** recheck) {
+    TM_FailureData failure;
+    LockTupleMode lock_mode;
+    IndexUpdate indexes;
+    const TM_Result result =
+        update_tuple(writer.rel, tid, writer.row, GetCurrentCommandId(true), &failure, &lock_mode, &indexes);
+    if (result == TM_Updated || result == TM_Deleted)
+        return result;
+    if (result != TM_Ok)
+        elog(ERROR, "unexpected result %d of an update", static_cast<int>(result));
+    if (indexes.needed && writer.info->ri_NumIndices > 0)
+        *recheck = insert_index_entries(writer.info, writer.row, writer.estate, true, false, nullptr,
+                                        indexes.only_summarizing);
+    return TM_Ok;
+}
+
+// update_row_with_triggers locks the row first, so that triggers never see a version that a rival then replaces.
+TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid) {
+    TupleTableSlot* locked = table_slot_create(writer.rel, nullptr);
+    TM_FailureData failure;
+    const TM_Result lock = table_tuple_lock(writer.rel, tid, GetActiveSnapshot(), locked, GetCurrentCommandId(true),
+                                            LockTupleNoKeyExclusive, LockWaitBlock, 0, &failure);
+    ExecDropSingleTupleTableSlot(locked);
+    if (lock != TM_Ok)
+        return lock;
+    AfterTriggerBeginQuery();
+    if (!run_before_update_triggers(writer.estate, writer.info, tid, writer.row))
+        error_row_skipped(RelationGetRelationName(writer.rel));
+    ExecConstraints(writer.info, writer.row, writer.estate);
+    List* recheck = NIL;
+    const TM_Result result = update_heap_and_indexes(writer, tid, &recheck);
+    if (result != TM_Ok)
+        elog(ERROR, "a locked row was updated by another transaction");
+    ExecARUpdateTriggers(writer.estate, writer.info, nullptr, nullptr, tid, nullptr, writer.row, recheck, nullptr,
+                         false);
+    AfterTriggerEndQuery(writer.estate);
+    return TM_Ok;
+}
+
+} // namespace
+
+TableWriter open_writer(Oid relid) {
+    TableWriter writer{};
+    writer.rel = table_open(relid, RowExclusiveLock);
+    writer.estate = CreateExecutorState();
+    writer.info = makeNode(ResultRelInfo);
+    InitResultRelInfo(writer.info, writer.rel, 1, nullptr, 0);
+    ExecOpenIndices(writer.info, true);
+    writer.row = MakeSingleTupleTableSlot(RelationGetDescr(writer.rel), &TTSOpsVirtual);
+    writer.row_triggers = has_row_triggers(writer.rel->trigdesc);
+    if (writer.row_triggers)
+        init_range_table(writer.estate, writer.rel);
+    return writer;
+}
+
+void close_writer(TableWriter& writer) {
+    ExecDropSingleTupleTableSlot(writer.row);
+    ExecCloseIndices(writer.info);
+    if (writer.row_triggers)
+        ExecCloseResultRelations(writer.estate);
+    ExecResetTupleTable(writer.estate->es_tupleTable, false);
+    table_close(writer.rel, NoLock);
+    FreeExecutorState(writer.estate);
+}
+
+void clear_row(TableWriter& writer) {
+    ExecClearTuple(writer.row);
+    std::memset(writer.row->tts_isnull, true,
+                static_cast<std::size_t>(writer.row->tts_tupleDescriptor->natts) * sizeof(bool));
+}
+
+void set_column(TableWriter& writer, int column, Datum value) {
+    writer.row->tts_values[column] = value;
+    writer.row->tts_isnull[column] = false;
+}
+
+void store_row(TableWriter& writer) {
+    ExecStoreVirtualTuple(writer.row);
+}
+
+void copy_row(TableWriter& writer, TupleTableSlot* source) {
+    ExecClearTuple(writer.row);
+    slot_getallattrs(source);
+    const auto columns = static_cast<std::size_t>(source->tts_tupleDescriptor->natts);
+    std::memcpy(writer.row->tts_values, source->tts_values, columns * sizeof(Datum));
+    std::memcpy(writer.row->tts_isnull, source->tts_isnull, columns * sizeof(bool));
+}
+
+void insert_row(TableWriter& writer) {
+    before_insert(writer);
+    table_tuple_insert(writer.rel, writer.row, GetCurrentCommandId(true), 0, nullptr);
+    List* recheck = NIL;
+    if (writer.info->ri_NumIndices > 0)
+        recheck = insert_index_entries(writer.info, writer.row, writer.estate, false, false, nullptr, false);
+    after_insert(writer, recheck);
+}
+
+InsertResult insert_row_speculatively(TableWriter& writer) {
+    before_insert(writer);
+    const TransactionId xid = GetCurrentTransactionId();
+    const std::uint32_t speculation = SpeculativeInsertionLockAcquire(xid);
+    table_tuple_insert_speculative(writer.rel, writer.row, GetCurrentCommandId(true), 0, nullptr, speculation);
+    bool conflict = false;
+    List* indexes = insert_index_entries(writer.info, writer.row, writer.estate, false, true, &conflict, false);
+    table_tuple_complete_speculative(writer.rel, writer.row, speculation, !conflict);
+    SpeculativeInsertionLockRelease(xid);
+    if (conflict) {
+        check_conflicting_indexes(writer, indexes);
+        if (writer.row_triggers)
+            AfterTriggerEndQuery(writer.estate);
+        return InsertResult::CONFLICT;
+    }
+    after_insert(writer, indexes);
+    return InsertResult::INSERTED;
+}
+
+TM_Result update_row(TableWriter& writer, ItemPointer tid) {
+    CheckCmdReplicaIdentity(writer.rel, CMD_UPDATE);
+    if (writer.row_triggers)
+        return update_row_with_triggers(writer, tid);
+    ExecConstraints(writer.info, writer.row, writer.estate);
+    List* recheck = NIL;
+    return update_heap_and_indexes(writer, tid, &recheck);
+}
+
+} // namespace idem::pg

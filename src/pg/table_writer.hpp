@@ -1,0 +1,50 @@
+// table_writer.hpp: direct inserts and updates of one table, as the executor would do them, without the executor.
+//
+// Purpose: the hot path has no SPI and no plan. What the executor does around a heap write is re-derived here, once:
+// constraints (NOT NULL, CHECK), replica identity, all indexes, and row triggers including foreign keys when somebody
+// has added any. Statement triggers, rules and row level security are bypassed; docs say so. Locking: RowExclusiveLock
+// on the table and its indexes, kept to the end of the transaction, as DML does. Lifetime: a TableWriter lives inside
+// one call; on error the server's resource owners release all of it.
+#pragma once
+
+#include "core/types.hpp"
+#include "pg/server.hpp"
+
+namespace idem::pg {
+
+// TableWriter is one table opened for writing.
+struct TableWriter {
+    Relation rel;
+    EState* estate;
+    ResultRelInfo* info;
+    TupleTableSlot* row; // virtual: values to write are put here
+    bool row_triggers;
+};
+
+// InsertResult is what a speculative insert found.
+enum class InsertResult : std::uint8_t { INSERTED, CONFLICT };
+
+// open_writer opens a table; close_writer gives everything but the lock back.
+TableWriter open_writer(Oid relid);
+void close_writer(TableWriter& writer);
+
+// clear_row starts a new row of NULLs in writer.row; values[] and isnull[] are then set by column; store_row ends it.
+void clear_row(TableWriter& writer);
+void set_column(TableWriter& writer, int column, Datum value);
+void store_row(TableWriter& writer);
+
+// copy_row starts a new row from an existing one, toast pointers unchanged.
+void copy_row(TableWriter& writer, TupleTableSlot* source);
+
+// insert_row inserts writer.row; a unique violation raises 23505.
+void insert_row(TableWriter& writer);
+
+// insert_row_speculatively inserts writer.row unless a unique index holds its value, committed or not. This alone may
+// conclude that a key is absent. Raises 23505 when an index other than the primary key conflicts.
+InsertResult insert_row_speculatively(TableWriter& writer);
+
+// update_row replaces the row version at `tid` by writer.row. Waits in the lock manager for a rival that holds the row.
+// TM_Ok, TM_Updated or TM_Deleted (somebody was faster: probe again); anything else raises.
+TM_Result update_row(TableWriter& writer, ItemPointer tid);
+
+} // namespace idem::pg
