@@ -307,14 +307,14 @@ AS $$
 DECLARE
     answer pg_catalog.jsonb;
     response pg_catalog.record;
-    call pg_catalog.text := CASE WHEN with_claim THEN handler || '($1, $2)' ELSE handler || '($1)' END;
+    call pg_catalog.text := pg_catalog.concat(handler, CASE WHEN with_claim THEN '($1, $2)' ELSE '($1)' END);
 BEGIN
     IF composite THEN
-        EXECUTE 'SELECT r.* FROM ' || call || ' AS r' INTO response USING payload, claim;
+        EXECUTE pg_catalog.concat('SELECT r.* FROM ', call, ' AS r') INTO response USING payload, claim;
         response.status := coalesce(response.status, 200);
         RETURN response;
     END IF;
-    EXECUTE 'SELECT ' || call INTO answer USING payload, claim;
+    EXECUTE pg_catalog.concat('SELECT ', call) INTO answer USING payload, claim;
     RETURN ROW(200, NULL, NULL, answer, NULL);
 EXCEPTION WHEN OTHERS THEN
     RETURN ROW(NULL, NULL, NULL, pg_catalog.jsonb_build_object('code', 'handler_error', 'sqlstate', SQLSTATE), NULL);
@@ -355,7 +355,7 @@ CREATE FUNCTION idem_policy_options_rows()
 RETURNS TABLE (
     name text, type text, default_value text, payment text, order_preset text, webhook text, message text,
     ephemeral text, min_value text, max_value text, choices text, meaning text)
-LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 28
+LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 29
 AS 'MODULE_PATHNAME', 'idem_policy_options_rows_v1';
 COMMENT ON FUNCTION idem_policy_options_rows IS
 'internal: The rows of idem_policy_options. Example: SELECT name, meaning FROM idem_policy_options_rows()';

@@ -59,9 +59,9 @@ engine::ClaimRequest shared_arguments(FunctionCallInfo fcinfo) {
 }
 
 engine::Result claim_or_reject(engine::ClaimSession& session, const engine::ClaimRequest& request) {
-    const char* rejection = engine::rejection_of(session, request);
-    if (rejection != nullptr)
-        return engine::rejected(request, rejection);
+    engine::Result result;
+    if (engine::rejects(session, request, &result))
+        return result;
     const core::OperationId id =
         engine::derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
     return engine::claim(session, request, id);
@@ -71,7 +71,6 @@ engine::Result claim_or_reject(engine::ClaimSession& session, const engine::Clai
 struct Item {
     engine::ClaimRequest request;
     core::OperationId id;
-    const char* rejection;
     engine::Result result;
 };
 
@@ -133,11 +132,8 @@ void claim_items(engine::ClaimSession& session, Item* items, int count) {
     int claimable = 0;
     for (int i = 0; i < count; ++i) {
         const engine::ClaimRequest& request = items[i].request;
-        items[i].rejection = engine::rejection_of(session, request);
-        if (items[i].rejection != nullptr) {
-            items[i].result = engine::rejected(request, items[i].rejection);
+        if (engine::rejects(session, request, &items[i].result))
             continue;
-        }
         items[i].id = engine::derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
         order[claimable++] = &items[i];
     }

@@ -58,13 +58,12 @@ IDEM_FUNCTION(idem_execute_v1) {
     const text* handler = api::optional_text(fcinfo, api::HANDLER);
     const pg::Installation installation = pg::installation_of(fcinfo);
     engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait);
-    const char* rejection = engine::rejection_of(session, request);
-    const engine::Result result =
-        rejection != nullptr ? engine::rejected(request, rejection)
-                             : engine::execute(session, request,
-                                               engine::derive_operation_id(bytes_of(request.actor),
-                                                                           bytes_of(request.op), bytes_of(request.key)),
-                                               handler);
+    engine::Result result;
+    if (!engine::rejects(session, request, &result)) {
+        const core::OperationId id =
+            engine::derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
+        result = engine::execute(session, request, id, handler);
+    }
     const Datum datum = engine::result_datum(installation, result);
     engine::end_claims(session);
     PG_RETURN_DATUM(datum);

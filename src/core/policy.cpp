@@ -107,6 +107,9 @@ constexpr Option OPTIONS[OPTION_COUNT] = {
     {OptionId::MAX_WAITERS, OptionType::INTEGER, "max_waiters",
      {"64", "64", "64", "64", "64", "64"}, 0, 10000, "sessions", "",
      "how many sessions may wait on one key, the next is told in_progress at once; needs shared_preload_libraries"},
+    {OptionId::CAPABILITIES_MIN, OptionType::INTEGER, "capabilities_min",
+     {"0", "0", "0", "0", "0", "0"}, 0, 2147483647, "", "",
+     "lowest capabilities_version a claim may show, a lower or absent one is rejected; 0 asks for none"},
     {OptionId::SYNCHRONOUS_COMMIT, OptionType::BOOLEAN, "synchronous_commit",
      {"false", "true", "true", "false", "false", "false"}, 0, 0, "", "",
      "a transaction with a claim waits at commit for the disk, also where the session's synchronous_commit is off"},
@@ -876,6 +879,7 @@ OptionFault apply_option(Policy& policy, const Option& option, std::string_view 
     case OptionId::CONFLICT_STATUS: return take_status_word(option, text, &policy.conflict_status);
     case OptionId::IN_PROGRESS_STATUS: return take_status_word(option, text, &policy.in_progress_status);
     case OptionId::MAX_WAITERS: return take_integer(option, text, &policy.max_waiters);
+    case OptionId::CAPABILITIES_MIN: return take_integer(option, text, &policy.capabilities_min);
     case OptionId::SYNCHRONOUS_COMMIT: return take_boolean(text, &policy.synchronous_commit);
     case OptionId::TARGET:
     case OptionId::INTENT:
@@ -924,6 +928,7 @@ std::string_view format_option(const Policy& policy, const Option& option, char*
     case OptionId::CONFLICT_STATUS: return number(policy.conflict_status);
     case OptionId::IN_PROGRESS_STATUS: return number(policy.in_progress_status);
     case OptionId::MAX_WAITERS: return number(policy.max_waiters);
+    case OptionId::CAPABILITIES_MIN: return number(policy.capabilities_min);
     case OptionId::SYNCHRONOUS_COMMIT: return truth(policy.synchronous_commit);
     case OptionId::KEY_CHARS:
     case OptionId::HANDLER:

@@ -124,6 +124,7 @@ struct Policy {
     std::uint16_t in_progress_status = 409;
 
     std::int32_t max_waiters = 64;
+    std::int32_t capabilities_min = 0; // 0: a claim need not say its capabilities_version
     bool synchronous_commit = false; // true: a claim's commit waits for the disk whatever the session says
 
     char handler[HANDLER_SIZE] = {}; // schema-qualified and zero-terminated; empty: none
@@ -163,13 +164,14 @@ enum class OptionId : std::uint8_t {
     CONFLICT_STATUS,
     IN_PROGRESS_STATUS,
     MAX_WAITERS,
+    CAPABILITIES_MIN,
     SYNCHRONOUS_COMMIT,
     TARGET,
     INTENT,
     EFFECT,
     DESCRIPTION,
 };
-inline constexpr std::size_t OPTION_COUNT = 28;
+inline constexpr std::size_t OPTION_COUNT = 29;
 
 // OptionType is how an option is written in JSON: a word, an interval string, a number, true or false, a string, an
 // object of words, an array of strings.

@@ -436,6 +436,25 @@ core::Timestamp earlier(core::Timestamp a, core::Timestamp b) {
     return a < b ? a : b;
 }
 
+// reason_to_reject names what is wrong with a request whatever the table says, or null.
+const char* reason_to_reject(const ClaimSession& session, const ClaimRequest& request) {
+    const core::Policy& policy = session.policy;
+    const core::Bytes key = bytes_of(request.key);
+    if (!session.has_policy && pg::settings::require_policy)
+        return "unknown_op";
+    if (key.size() < policy.key_min || key.size() > policy.key_max || !core::key_has_only(policy.key_chars, key))
+        return "key_format";
+    if (request.capabilities_version < policy.capabilities_min)
+        return "capabilities";
+    const bool has_payload = request.payload != nullptr || request.payload_bytes != nullptr;
+    if (policy.payload_required && !has_payload)
+        return "payload_required";
+    const std::size_t size = request.payload != nullptr         ? VARSIZE_ANY_EXHDR(request.payload)
+                             : request.payload_bytes != nullptr ? VARSIZE_ANY_EXHDR(request.payload_bytes)
+                                                                : 0;
+    return size > PAYLOAD_MAX ? "payload_too_large" : nullptr;
+}
+
 } // namespace
 
 ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait) {
@@ -461,28 +480,20 @@ void end_claims(ClaimSession& session) {
     pg::close_reader(session.reader);
 }
 
-const char* rejection_of(const ClaimSession& session, const ClaimRequest& request) {
-    const core::Policy& policy = session.policy;
-    const core::Bytes key = bytes_of(request.key);
-    if (!session.has_policy && pg::settings::require_policy)
-        return "unknown_op";
-    if (key.size() < policy.key_min || key.size() > policy.key_max || !core::key_has_only(policy.key_chars, key))
-        return "key_format";
-    const bool has_payload = request.payload != nullptr || request.payload_bytes != nullptr;
-    if (policy.payload_required && !has_payload)
-        return "payload_required";
-    const std::size_t size = request.payload != nullptr         ? VARSIZE_ANY_EXHDR(request.payload)
-                             : request.payload_bytes != nullptr ? VARSIZE_ANY_EXHDR(request.payload_bytes)
-                                                                : 0;
-    return size > PAYLOAD_MAX ? "payload_too_large" : nullptr;
-}
-
-Result rejected(const ClaimRequest& request, const char* reason) {
-    Result result{};
-    result.outcome = core::Outcome::REJECTED;
-    result.key = request.key;
-    result.reason = reason;
-    return result;
+bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* result) {
+    const char* reason = reason_to_reject(session, request);
+    if (reason == nullptr)
+        return false;
+    *result = Result{};
+    result->outcome = core::Outcome::REJECTED;
+    result->key = request.key;
+    result->reason = reason;
+    if (request.capabilities_version < session.policy.capabilities_min) {
+        Detail detail;
+        add_integer(detail, "capabilities_min", session.policy.capabilities_min);
+        result->detail = finish(detail);
+    }
+    return true;
 }
 
 Result claim(ClaimSession& session, const ClaimRequest& request, const core::OperationId& id) {

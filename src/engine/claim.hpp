@@ -63,11 +63,8 @@ struct ClaimSession {
 ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait);
 void end_claims(ClaimSession& session);
 
-// rejection_of returns why a request cannot be claimed whatever the table says, or null.
-const char* rejection_of(const ClaimSession& session, const ClaimRequest& request);
-
-// rejected is the answer to such a request.
-Result rejected(const ClaimRequest& request, const char* reason);
+// rejects tells whether a request cannot be claimed whatever the table says, and answers it.
+bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* result);
 
 // claim answers one request. `id` is derived from its actor, op and key.
 Result claim(ClaimSession& session, const ClaimRequest& request, const core::OperationId& id);
