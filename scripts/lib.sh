@@ -24,7 +24,7 @@ as_root() {
 # as_owner runs a command as the ordinary user who owns throwaway clusters: the caller, or postgres when root calls,
 # because no PostgreSQL server starts as root.
 as_owner() {
-    if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+    if [ "$(id -u)" = 0 ]; then setpriv --reuid=postgres --regid=postgres --init-groups "$@"; else "$@"; fi
 }
 
 # private_dir makes a folder that only the cluster owner (and root) can enter, and prints its name. It lives in /tmp

@@ -315,9 +315,10 @@ BEGIN
         RETURN response;
     END IF;
     EXECUTE pg_catalog.concat('SELECT ', call) INTO answer USING payload, claim;
-    RETURN ROW(200, NULL, NULL, answer, NULL);
+    RETURN ROW(200, NULL::pg_catalog.jsonb, NULL::pg_catalog.text, answer, NULL::pg_catalog.bytea);
 EXCEPTION WHEN OTHERS THEN
-    RETURN ROW(NULL, NULL, NULL, pg_catalog.jsonb_build_object('code', 'handler_error', 'sqlstate', SQLSTATE), NULL);
+    RETURN ROW(NULL::pg_catalog.int4, NULL::pg_catalog.jsonb, NULL::pg_catalog.text,
+               pg_catalog.jsonb_build_object('code', 'handler_error', 'sqlstate', SQLSTATE), NULL::pg_catalog.bytea);
 END
 $$;
 COMMENT ON FUNCTION idem_call_handler IS
