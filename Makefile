@@ -29,6 +29,8 @@ PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/nul
 PG_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden \
 	-Wall -Wextra -Wshadow -Wconversion -Wno-register -Werror -MMD -MP $(COPT)
 
+SHLIB_LINK = -lcrypto
+
 # No bitcode: PGXS compiles it with other flags than ours, and the functions are too large to be inlined into a query.
 override with_llvm = no
 

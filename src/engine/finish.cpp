@@ -14,6 +14,7 @@
 #include "pg/lease_queue.hpp"
 #include "pg/open_claims.hpp"
 #include "pg/policy_cache.hpp"
+#include "pg/sha256.hpp"
 #include "pg/table_writer.hpp"
 #include "pg/varlena.hpp"
 #include "pg/wakeup.hpp"
@@ -144,7 +145,8 @@ text* json_as_text(Jsonb* value) {
 // omit_body drops a body that is over the policy's limit and keeps its sha256, so that a repeat can be told from
 // another answer.
 void omit_body(pg::Answer& answer) {
-    answer.body_sha256 = pg::sha256_of(bytes_of(answer.body != nullptr ? answer.body : answer.body_bytes));
+    const core::Digest digest = pg::sha256(bytes_of(answer.body != nullptr ? answer.body : answer.body_bytes));
+    answer.body_sha256 = cstring_to_text_with_len(reinterpret_cast<const char*>(digest.bytes), digest.size);
     answer.body = nullptr;
     answer.body_bytes = nullptr;
     answer.body_omitted = true;
@@ -312,7 +314,7 @@ void check_answer(const GivenAnswer& given) {
     if (bodies > 1)
         pg::error_two_bodies();
     if (given.body_sha256 != nullptr &&
-        (given.body_ref == nullptr || bytes_of(given.body_sha256).size() != PG_SHA256_DIGEST_LENGTH))
+        (given.body_ref == nullptr || bytes_of(given.body_sha256).size() != pg::SHA256_SIZE))
         pg::error_body_sha256_size();
 }
 

@@ -2,6 +2,7 @@
 #include "core/types.hpp"
 #include "engine/identity.hpp"
 #include "pg/server.hpp"
+#include "pg/sha256.hpp"
 
 namespace idem::engine {
 
@@ -35,16 +36,9 @@ core::OperationId derive_operation_id(core::Bytes actor, core::Bytes op, core::B
     append(message, actor);
     append(message, op);
     append(message, key);
-    std::uint8_t digest[PG_SHA256_DIGEST_LENGTH];
-    pg_cryptohash_ctx* context = pg_cryptohash_create(PG_SHA256);
-    if (context == nullptr || pg_cryptohash_init(context) < 0 ||
-        pg_cryptohash_update(context, message.bytes, message.size) < 0 ||
-        pg_cryptohash_final(context, digest, sizeof digest) < 0)
-        elog(ERROR, "could not compute a sha256");
-    pg_cryptohash_free(context);
-    // The 122 bits go around the version (48..51) and the variant (64..65).
+    const core::Digest digest = pg::sha256(core::Bytes{reinterpret_cast<const char*>(message.bytes), message.size});
     core::OperationId id;
-    std::memcpy(id.bytes, digest, sizeof id.bytes);
+    std::memcpy(id.bytes, digest.bytes, sizeof id.bytes);
     id.bytes[6] = static_cast<std::uint8_t>(0x80 | (id.bytes[6] & 0x0f));
     id.bytes[8] = static_cast<std::uint8_t>(0x80 | (id.bytes[8] & 0x3f));
     return id;

@@ -8,13 +8,11 @@
 namespace idem::pg {
 
 bool insert_lease_hint(Oid leases, const core::OperationId& id, core::Token token, core::Timestamp lease_until) {
-    Relation rel = try_table_open(leases, RowExclusiveLock);
-    if (rel == nullptr)
+    TableWriter writer = try_open_writer(leases);
+    if (writer.rel == nullptr)
         return false;
-    table_close(rel, NoLock);
     pg_uuid_t uuid;
     std::memcpy(uuid.data, id.bytes, sizeof uuid.data);
-    TableWriter writer = open_writer(leases);
     clear_row(writer);
     set_column(writer, LEASE_OPERATION_ID, UUIDPGetDatum(&uuid));
     set_column(writer, LEASE_TOKEN, Int64GetDatum(token.value));

@@ -9,6 +9,7 @@
 #include "pg/errors.hpp"
 #include "pg/jsonb_tokens.hpp"
 #include "pg/payload_hash.hpp"
+#include "pg/sha256.hpp"
 
 namespace idem::pg {
 namespace {
@@ -22,42 +23,6 @@ constexpr std::size_t BUFFER_SIZE = 8192;
 
 // --- hashing --------------------------------------------------------------------------------------------------------
 
-// Sha256 streams into the server's SHA-256.
-class Sha256 {
-public:
-    void start() {
-        context_ = pg_cryptohash_create(PG_SHA256);
-        if (context_ == nullptr || pg_cryptohash_init(context_) < 0) {
-            fail();
-        }
-    }
-
-    void update(Bytes data) {
-        if (pg_cryptohash_update(context_, reinterpret_cast<const uint8*>(data.data()), data.size()) < 0) {
-            fail();
-        }
-    }
-
-    Digest finish() {
-        Digest digest{};
-        digest.size = PG_SHA256_DIGEST_LENGTH;
-        static_assert(PG_SHA256_DIGEST_LENGTH <= sizeof digest.bytes);
-        if (pg_cryptohash_final(context_, digest.bytes, digest.size) < 0) {
-            fail();
-        }
-        pg_cryptohash_free(context_);
-        return digest;
-    }
-
-private:
-    [[noreturn]] void fail() {
-        elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(context_));
-        pg_unreachable();
-    }
-
-    pg_cryptohash_ctx* context_;
-};
-
 // Hasher takes bytes in any number of pieces; a whole text that comes to finish() alone takes the one-shot way.
 class Hasher {
 public:
@@ -69,7 +34,7 @@ public:
         }
         switch (algorithm_) {
         case HashAlgorithm::XXH3_128: xxh3_.update(data); break;
-        case HashAlgorithm::SHA256: sha256_.update(data); break;
+        case HashAlgorithm::SHA256: sha256_add(data); break;
         }
     }
 
@@ -81,7 +46,7 @@ public:
         update(rest);
         switch (algorithm_) {
         case HashAlgorithm::XXH3_128: return xxh3_.digest();
-        case HashAlgorithm::SHA256: return sha256_.finish();
+        case HashAlgorithm::SHA256: return sha256_end();
         }
         pg_unreachable();
     }
@@ -91,13 +56,12 @@ private:
         is_streaming_ = true;
         switch (algorithm_) {
         case HashAlgorithm::XXH3_128: xxh3_.reset(); break;
-        case HashAlgorithm::SHA256: sha256_.start(); break;
+        case HashAlgorithm::SHA256: sha256_begin(); break;
         }
     }
 
     const HashAlgorithm algorithm_;
     bool is_streaming_ = false;
-    Sha256 sha256_;
     core::Xxh3Stream xxh3_;
 };
 

@@ -91,16 +91,4 @@ bool same_answer(const Answer& a, const Answer& b) {
            same_varlena(a.body_ref, b.body_ref) && same_varlena(a.body_sha256, b.body_sha256);
 }
 
-bytea* sha256_of(core::Bytes bytes) {
-    auto* digest = static_cast<bytea*>(palloc(VARHDRSZ + PG_SHA256_DIGEST_LENGTH));
-    SET_VARSIZE(digest, VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
-    pg_cryptohash_ctx* context = pg_cryptohash_create(PG_SHA256);
-    if (context == nullptr || pg_cryptohash_init(context) < 0 ||
-        pg_cryptohash_update(context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()) < 0 ||
-        pg_cryptohash_final(context, reinterpret_cast<std::uint8_t*>(VARDATA(digest)), PG_SHA256_DIGEST_LENGTH) < 0)
-        elog(ERROR, "could not compute a sha256");
-    pg_cryptohash_free(context);
-    return digest;
-}
-
 } // namespace idem::pg

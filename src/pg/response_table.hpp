@@ -31,7 +31,4 @@ bool read_answer(Oid responses, const core::OperationId& id, core::Token token, 
 // same_answer tells whether two answers are byte for byte the same.
 bool same_answer(const Answer& a, const Answer& b);
 
-// sha256_of returns the SHA-256 of a body as bytea.
-bytea* sha256_of(core::Bytes bytes);
-
 } // namespace idem::pg

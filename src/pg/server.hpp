@@ -26,8 +26,6 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
-#include "common/cryptohash.h"
-#include "common/sha2.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "fmgr.h"

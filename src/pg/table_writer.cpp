@@ -23,7 +23,8 @@ void before_insert(TableWriter& writer) {
         if (!ExecBRInsertTriggers(writer.estate, writer.info, writer.row))
             error_row_skipped(RelationGetRelationName(writer.rel));
     }
-    ExecConstraints(writer.info, writer.row, writer.estate);
+    if (writer.estate != nullptr)
+        ExecConstraints(writer.info, writer.row, writer.estate);
 }
 
 void after_insert(TableWriter& writer, List* recheck_indexes) {
@@ -90,30 +91,52 @@ TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid) {
     return TM_Ok;
 }
 
-} // namespace
-
-TableWriter open_writer(Oid relid) {
-    TableWriter writer{};
-    writer.rel = table_open(relid, RowExclusiveLock);
+void begin_executor_state(TableWriter& writer) {
     writer.estate = CreateExecutorState();
     writer.info = makeNode(ResultRelInfo);
     InitResultRelInfo(writer.info, writer.rel, 1, nullptr, 0);
-    ExecOpenIndices(writer.info, true);
-    writer.row = MakeSingleTupleTableSlot(RelationGetDescr(writer.rel), &TTSOpsVirtual);
-    writer.row_triggers = has_row_triggers(writer.rel->trigdesc);
+    // Not `speculative`: that would look up operators for arbiter indexes, and there are none to name.
+    ExecOpenIndices(writer.info, false);
     if (writer.row_triggers)
         init_range_table(writer.estate, writer.rel);
-    return writer;
 }
 
-void close_writer(TableWriter& writer) {
-    ExecDropSingleTupleTableSlot(writer.row);
+void end_executor_state(TableWriter& writer) {
     ExecCloseIndices(writer.info);
     if (writer.row_triggers)
         ExecCloseResultRelations(writer.estate);
     ExecResetTupleTable(writer.estate->es_tupleTable, false);
-    table_close(writer.rel, NoLock);
     FreeExecutorState(writer.estate);
+}
+
+TableWriter writer_of(Relation rel) {
+    TableWriter writer{};
+    writer.rel = rel;
+    writer.row = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsHeapTuple);
+    writer.row_triggers = has_row_triggers(rel->trigdesc);
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    const bool checks = constraints != nullptr && constraints->num_check > 0;
+    if (rel->rd_rel->relhasindex || writer.row_triggers || checks)
+        begin_executor_state(writer);
+    return writer;
+}
+
+} // namespace
+
+TableWriter open_writer(Oid relid) {
+    return writer_of(table_open(relid, RowExclusiveLock));
+}
+
+TableWriter try_open_writer(Oid relid) {
+    Relation rel = try_table_open(relid, RowExclusiveLock);
+    return rel == nullptr ? TableWriter{} : writer_of(rel);
+}
+
+void close_writer(TableWriter& writer) {
+    ExecDropSingleTupleTableSlot(writer.row);
+    if (writer.estate != nullptr)
+        end_executor_state(writer);
+    table_close(writer.rel, NoLock);
 }
 
 void clear_row(TableWriter& writer) {
@@ -128,7 +151,8 @@ void set_column(TableWriter& writer, int column, Datum value) {
 }
 
 void store_row(TableWriter& writer) {
-    ExecStoreVirtualTuple(writer.row);
+    HeapTuple tuple = heap_form_tuple(writer.row->tts_tupleDescriptor, writer.row->tts_values, writer.row->tts_isnull);
+    ExecStoreHeapTuple(tuple, writer.row, true);
 }
 
 void copy_row(TableWriter& writer, TupleTableSlot* source) {
@@ -143,7 +167,7 @@ void insert_row(TableWriter& writer) {
     before_insert(writer);
     table_tuple_insert(writer.rel, writer.row, GetCurrentCommandId(true), 0, nullptr);
     List* recheck = NIL;
-    if (writer.info->ri_NumIndices > 0)
+    if (writer.info != nullptr && writer.info->ri_NumIndices > 0)
         recheck = insert_index_entries(writer.info, writer.row, writer.estate, false, false, nullptr, false);
     after_insert(writer, recheck);
 }

@@ -15,20 +15,22 @@ namespace idem::pg {
 // TableWriter is one table opened for writing.
 struct TableWriter {
     Relation rel;
-    EState* estate;
-    ResultRelInfo* info;
-    TupleTableSlot* row; // virtual: values to write are put here
+    EState* estate;      // null where there is nothing for an executor to do: no index, no trigger, no CHECK
+    ResultRelInfo* info; // null likewise
+    TupleTableSlot* row; // a heap tuple, formed once: the heap would form it anew at each of its steps
     bool row_triggers;
 };
 
 // InsertResult is what a speculative insert found.
 enum class InsertResult : std::uint8_t { INSERTED, CONFLICT };
 
-// open_writer opens a table; close_writer gives everything but the lock back.
+// open_writer opens a table; try_open_writer does too unless it is gone, and then leaves rel null; close_writer gives
+// everything but the lock back.
 TableWriter open_writer(Oid relid);
+TableWriter try_open_writer(Oid relid);
 void close_writer(TableWriter& writer);
 
-// clear_row starts a new row of NULLs in writer.row; values[] and isnull[] are then set by column; store_row ends it.
+// clear_row starts a new row of NULLs, set_column sets a value in it, store_row makes the tuple of it.
 void clear_row(TableWriter& writer);
 void set_column(TableWriter& writer, int column, Datum value);
 void store_row(TableWriter& writer);
