@@ -12,10 +12,6 @@
 #include "pg/installation.hpp"
 #include "pg/varlena.hpp"
 
-extern "C" {
-#include "utils/array.h"
-}
-
 namespace idem::api {
 
 using pg::bytes_of;

@@ -125,7 +125,7 @@ struct Policy {
 
     std::int32_t max_waiters = 64;
     std::int32_t capabilities_min = 0; // 0: a claim need not say its capabilities_version
-    bool synchronous_commit = false; // true: a claim's commit waits for the disk whatever the session says
+    bool synchronous_commit = false;   // true: a claim's commit waits for the disk whatever the session says
 
     char handler[HANDLER_SIZE] = {}; // schema-qualified and zero-terminated; empty: none
     // Lower-case names joined by commas, zero-terminated; ask with replays_header.

@@ -16,11 +16,6 @@
 #include "pg/varlena.hpp"
 #include "pg/wakeup.hpp"
 
-extern "C" {
-#include "common/pg_prng.h"
-#include "storage/predicate.h"
-}
-
 namespace idem::engine {
 
 using pg::bytes_of;
@@ -349,6 +344,7 @@ Look again() {
 Look acquire(Attempt& attempt, const pg::KeyRow& judged) {
     pg::enter_transaction();
     ItemPointerData tid = judged.tid;
+    ItemPointerData judged_tid = judged.tid;
     if (!TransactionIdIsCurrentTransactionId(judged.xmin)) {
         switch (pg::try_lock_row(attempt.session.reader, &tid)) {
         case pg::LockResult::BUSY:
@@ -358,7 +354,7 @@ Look acquire(Attempt& attempt, const pg::KeyRow& judged) {
         }
     }
     const pg::KeyRow row = pg::read_row(attempt.session.reader);
-    if (IsolationUsesXactSnapshot() && !ItemPointerEquals(&tid, &attempt.session.reader.slot->tts_tid))
+    if (IsolationUsesXactSnapshot() && !ItemPointerEquals(&judged_tid, &attempt.session.reader.slot->tts_tid))
         pg::error_serialization();
     const core::ClaimVerdict verdict = judge(attempt, row);
     if (!core::acquires(verdict))
@@ -397,16 +393,17 @@ Look look_at_row(Attempt& attempt, TransactionId updater) {
     if (own != nullptr && own->open && row.state == core::State::IN_PROGRESS && own->token == row.token)
         return look_at_own_claim(attempt, *own);
     const core::ClaimVerdict verdict = judge(attempt, row);
+    // Before the rival is considered, because in_progress too is an answer that the snapshot must bear.
+    if (IsolationUsesXactSnapshot()) {
+        if (!pg::probe_visible(attempt.session.reader, attempt.id, row.tid))
+            pg::error_serialization();
+        row = pg::read_row(attempt.session.reader);
+    }
     if (TransactionIdIsValid(updater)) {
         const bool final = core::is_terminal(row.state) &&
                            (verdict == core::ClaimVerdict::REPLAY || verdict == core::ClaimVerdict::CONFLICT);
         if (!final)
             return wait_for(attempt, updater, attempt.session.deadline);
-    }
-    if (IsolationUsesXactSnapshot()) {
-        if (!pg::probe_visible(attempt.session.reader, attempt.id, row.tid))
-            pg::error_serialization();
-        row = pg::read_row(attempt.session.reader);
     }
     return answer_of(attempt, row, verdict);
 }
@@ -429,6 +426,9 @@ Look look(Attempt& attempt, int* insert_rounds) {
         SpeculativeInsertionWait(rival.inserter, rival.speculation);
         return again();
     }
+    // Of the rival's row the snapshot shows nothing; to have looked is what SERIALIZABLE remembers.
+    if (IsolationUsesXactSnapshot() && pg::probe_snapshot(attempt.session.reader, attempt.id))
+        pg::error_serialization();
     return wait_for(attempt, rival.inserter, attempt.session.deadline);
 }
 

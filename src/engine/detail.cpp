@@ -3,10 +3,6 @@
 #include "engine/detail.hpp"
 #include "pg/server.hpp"
 
-extern "C" {
-#include "utils/datetime.h"
-}
-
 namespace idem::engine {
 
 namespace {

@@ -15,11 +15,6 @@
 #include "pg/compat.hpp"
 #include "pg/errors.hpp"
 
-extern "C" {
-#include "parser/parse_func.h"
-#include "utils/regproc.h"
-}
-
 namespace idem::engine {
 
 namespace {

@@ -19,10 +19,6 @@
 #include "pg/varlena.hpp"
 #include "pg/wakeup.hpp"
 
-extern "C" {
-#include "common/pg_prng.h"
-}
-
 namespace idem::engine {
 
 using pg::bytes_of;

@@ -5,13 +5,6 @@
 
 #include "pg/server.hpp"
 
-extern "C" {
-#include "utils/regproc.h"
-#if PG_VERSION_NUM >= 160000
-#include "parser/parse_relation.h"
-#endif
-}
-
 namespace idem::pg {
 
 // insert_index_entries adds a heap tuple to all indexes; with `speculative` conflicts are returned, not raised.

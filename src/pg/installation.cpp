@@ -4,11 +4,6 @@
 #include "pg/errors.hpp"
 #include "pg/installation.hpp"
 
-extern "C" {
-#include "catalog/pg_extension.h"
-#include "catalog/indexing.h"
-}
-
 namespace idem::pg {
 
 namespace {
@@ -38,7 +33,8 @@ constexpr ColumnShape KEY_SHAPE[KEY_COLUMNS] = {
     {"payload_hash", BYTEAOID, false},
     {"completed_at", TIMESTAMPTZOID, false},
     {"expires_at", TIMESTAMPTZOID, false},
-    {"ttl_s", INT4OID, false}, {"attempt_id", UUIDOID, false},
+    {"ttl_s", INT4OID, false},
+    {"attempt_id", UUIDOID, false},
     {"parent", UUIDOID, false},
     {"traceparent", TEXTOID, false},
     {"checkpoint", JSONBOID, false},

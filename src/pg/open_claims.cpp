@@ -41,6 +41,7 @@ struct JournalEntry {
     core::OperationId id;
     SubTransactionId subtransaction;
     Action action;
+    OpenClaim* replaced; // for OPENED: the claim of the same key that this one took the place of, or null
 };
 
 struct Journal {
@@ -53,7 +54,7 @@ constinit claims_hash* table = nullptr;
 constinit Journal journal{};
 constinit bool entered = false;
 
-void append(const core::OperationId& id, Action action) {
+void append(const core::OperationId& id, Action action, OpenClaim* replaced) {
     if (journal.count == journal.capacity) {
         const std::size_t capacity = journal.capacity == 0 ? 16 : journal.capacity * 2;
         const Size bytes = capacity * sizeof(JournalEntry);
@@ -62,7 +63,7 @@ void append(const core::OperationId& id, Action action) {
                                                                   : repalloc_huge(journal.entries, bytes));
         journal.capacity = capacity;
     }
-    journal.entries[journal.count++] = JournalEntry{id, GetCurrentSubTransactionId(), action};
+    journal.entries[journal.count++] = JournalEntry{id, GetCurrentSubTransactionId(), action, replaced};
 }
 
 void undo(const JournalEntry& entry) {
@@ -70,7 +71,12 @@ void undo(const JournalEntry& entry) {
     if (claim == nullptr)
         return;
     switch (entry.action) {
-    case Action::OPENED: claims_delete_item(table, claim); return;
+    case Action::OPENED:
+        if (entry.replaced != nullptr)
+            *claim = *entry.replaced;
+        else
+            claims_delete_item(table, claim);
+        return;
     case Action::CLOSED: claim->open = true; return;
     }
 }
@@ -149,10 +155,15 @@ void remember_claim(const OpenClaim& claim) {
         table = claims_create(TopTransactionContext, 8, nullptr);
     bool found;
     OpenClaim* entry = claims_insert(table, claim.id, &found);
+    OpenClaim* replaced = nullptr;
+    if (found) {
+        replaced = static_cast<OpenClaim*>(MemoryContextAlloc(TopTransactionContext, sizeof(OpenClaim)));
+        *replaced = *entry;
+    }
     const char status = entry->status;
     *entry = claim;
     entry->status = status;
-    append(claim.id, Action::OPENED);
+    append(claim.id, Action::OPENED, replaced);
 }
 
 const OpenClaim* find_claim(const core::OperationId& id) {
@@ -164,7 +175,7 @@ void end_claim(const core::OperationId& id) {
     if (claim == nullptr || !claim->open)
         return;
     claim->open = false;
-    append(id, Action::CLOSED);
+    append(id, Action::CLOSED, nullptr);
 }
 
 } // namespace idem::pg

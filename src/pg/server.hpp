@@ -20,18 +20,22 @@ extern "C" {
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_extension.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
+#include "common/pg_prng.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "parser/parse_func.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"
 #include "storage/condition_variable.h"
@@ -42,7 +46,9 @@ extern "C" {
 #include "storage/procarray.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/datetime.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
@@ -51,6 +57,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/numeric.h"
+#include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -58,8 +65,18 @@ extern "C" {
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 #include "utils/uuid.h"
+
+#if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
+#endif
 }
 
 #ifdef gettext
 #undef gettext
 #endif
+// Tokens of the server's date parser.
+#undef SECOND
+#undef MINUTE
+#undef HOUR
+#undef DAY
+#undef MILLISECOND

@@ -15,6 +15,17 @@ bool has_row_triggers(const TriggerDesc* triggers) {
             triggers->trig_update_after_row || triggers->trig_insert_new_table || triggers->trig_update_new_table);
 }
 
+bool has_checks(Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return constraints != nullptr && constraints->num_check > 0;
+}
+
+// ensure_range_table gives the executor state its range table, which most writes never look at.
+void ensure_range_table(TableWriter& writer) {
+    if (writer.estate->es_range_table == NIL)
+        init_range_table(writer.estate, writer.rel);
+}
+
 // before_insert runs what belongs before the heap insert; a trigger that skips the row is refused, because a claim
 // without a row would be a lie.
 void before_insert(TableWriter& writer) {
@@ -52,6 +63,13 @@ void check_conflicting_indexes(TableWriter& writer, List* indexes) {
     }
 }
 
+// ensure_range_table: whoever asks which columns were written looks there: index insertion after an update that is not
+// HOT, foreign key triggers, and the message of a violated constraint.
+void ensure_range_table(TableWriter& writer) {
+    if (writer.estate->es_range_table == NIL)
+        init_range_table(writer.estate, writer.rel);
+}
+
 TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** recheck) {
     TM_FailureData failure;
     LockTupleMode lock_mode;
@@ -62,9 +80,11 @@ TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** r
         return result;
     if (result != TM_Ok)
         elog(ERROR, "unexpected result %d of an update", static_cast<int>(result));
-    if (indexes.needed && writer.info->ri_NumIndices > 0)
-        *recheck = insert_index_entries(writer.info, writer.row, writer.estate, true, false, nullptr,
-                                        indexes.only_summarizing);
+    if (!indexes.needed || writer.info->ri_NumIndices == 0)
+        return TM_Ok;
+    ensure_range_table(writer); // index maintenance asks it which columns an update changes
+    *recheck = insert_index_entries(writer.info, writer.row, writer.estate, true, false, nullptr,
+                                    indexes.only_summarizing);
     return TM_Ok;
 }
 
@@ -97,8 +117,9 @@ void begin_executor_state(TableWriter& writer) {
     InitResultRelInfo(writer.info, writer.rel, 1, nullptr, 0);
     // Not `speculative`: that would look up operators for arbiter indexes, and there are none to name.
     ExecOpenIndices(writer.info, false);
-    if (writer.row_triggers)
-        init_range_table(writer.estate, writer.rel);
+    // Triggers look there, and the message of a violated CHECK.
+    if (writer.row_triggers || has_checks(writer.rel))
+        ensure_range_table(writer);
 }
 
 void end_executor_state(TableWriter& writer) {
@@ -114,9 +135,7 @@ TableWriter writer_of(Relation rel) {
     writer.rel = rel;
     writer.row = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsHeapTuple);
     writer.row_triggers = has_row_triggers(rel->trigdesc);
-    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
-    const bool checks = constraints != nullptr && constraints->num_check > 0;
-    if (rel->rd_rel->relhasindex || writer.row_triggers || checks)
+    if (rel->rd_rel->relhasindex || writer.row_triggers || has_checks(rel))
         begin_executor_state(writer);
     return writer;
 }

@@ -5,10 +5,6 @@
 #include "pg/errors.hpp"
 #include "pg/wakeup.hpp"
 
-extern "C" {
-#include "utils/array.h"
-}
-
 namespace idem::pg {
 
 namespace {
