@@ -63,13 +63,6 @@ void check_conflicting_indexes(TableWriter& writer, List* indexes) {
     }
 }
 
-// ensure_range_table: whoever asks which columns were written looks there: index insertion after an update that is not
-// HOT, foreign key triggers, and the message of a violated constraint.
-void ensure_range_table(TableWriter& writer) {
-    if (writer.estate->es_range_table == NIL)
-        init_range_table(writer.estate, writer.rel);
-}
-
 TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** recheck) {
     TM_FailureData failure;
     LockTupleMode lock_mode;
