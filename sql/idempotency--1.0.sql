@@ -316,13 +316,16 @@ BEGIN
     END IF;
     EXECUTE pg_catalog.concat('SELECT ', call) INTO answer USING payload, claim;
     RETURN ROW(200, NULL::pg_catalog.jsonb, NULL::pg_catalog.text, answer, NULL::pg_catalog.bytea);
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION
+WHEN transaction_rollback OR insufficient_resources OR operator_intervention OR lock_not_available THEN
+    RAISE; -- what a retry may cure is no answer
+WHEN OTHERS THEN
     RETURN ROW(NULL::pg_catalog.int4, NULL::pg_catalog.jsonb, NULL::pg_catalog.text,
                pg_catalog.jsonb_build_object('code', 'handler_error', 'sqlstate', SQLSTATE), NULL::pg_catalog.bytea);
 END
 $$;
 COMMENT ON FUNCTION idem_call_handler IS
-'internal: Runs a handler inside an EXCEPTION block for ops whose handler_error is store; handler is a quoted, qualified name. An error becomes a response without a status whose body names its SQLSTATE.';
+'internal: Runs a handler inside an EXCEPTION block for ops whose handler_error is store; handler is a quoted, qualified name. An error becomes a response without a status whose body names its SQLSTATE, unless a retry may cure it (classes 40, 53, 57 and 55P03): that one propagates.';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- HTTP, hashes, policies

@@ -247,16 +247,18 @@ void set_acquisition(const Attempt& attempt, pg::TableWriter& writer, core::Toke
     set_or_null(writer, pg::KEY_EXPIRES_AT, nullptr);
 }
 
-// after_acquisition does what every acquisition owes the rest of its transaction.
-void after_acquisition(const Attempt& attempt, core::Token token) {
+// after_acquisition does what every acquisition owes the rest of its transaction. What is resumed in mode lease was
+// committed before, so it is not held to ID003.
+void after_acquisition(const Attempt& attempt, core::Token token, core::Outcome outcome) {
     const core::Policy& policy = attempt.session.policy;
     const core::Timestamp lease_until = attempt.now + lease_of(attempt);
-    if (policy.mode == core::Mode::LEASE)
+    const bool resumed_lease = outcome == core::Outcome::RESUMED && policy.mode == core::Mode::LEASE;
+    if (policy.mode == core::Mode::LEASE && !resumed_lease)
         (void)pg::insert_lease_hint(attempt.session.installation.leases, attempt.id, token, lease_until);
     pg::remember_claim(pg::OpenClaim{.id = attempt.id,
                                      .status = 0,
                                      .open = true,
-                                     .mode = policy.mode,
+                                     .mode = resumed_lease ? core::Mode::ANY : policy.mode,
                                      .token = token,
                                      .lease_until = lease_until,
                                      .leases = attempt.session.installation.leases,
@@ -295,7 +297,7 @@ bool insert_key(const Attempt& attempt, Result* result) {
     pg::store_row(writer);
     if (pg::insert_row_speculatively(writer) == pg::InsertResult::CONFLICT)
         return false;
-    after_acquisition(attempt, token);
+    after_acquisition(attempt, token, core::Outcome::CLAIMED);
     *result = acquired(attempt, core::Outcome::CLAIMED, token, 1);
     return true;
 }
@@ -322,7 +324,7 @@ Result update_key(const Attempt& attempt, const pg::KeyRow& row, core::ClaimVerd
     pg::store_row(writer);
     if (pg::update_row(writer, &tid) != TM_Ok)
         elog(ERROR, "a locked key was updated by another transaction");
-    after_acquisition(attempt, token);
+    after_acquisition(attempt, token, result.outcome);
     return result;
 }
 

@@ -3,6 +3,7 @@
 #include "core/words.hpp"
 #include "engine/result.hpp"
 #include "pg/server.hpp"
+#include "pg/errors.hpp"
 
 namespace idem::engine {
 
@@ -131,7 +132,7 @@ Datum result_datum(const pg::Installation& installation, const Result& result) {
     result_tuple(result, values, isnull);
     TupleDesc desc = lookup_rowtype_tupdesc(installation.result_type, -1);
     if (desc->natts != RESULT_COLUMNS)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type idem_result was altered")));
+        pg::error_type_shape("idem_result");
     const Datum datum = HeapTupleGetDatum(heap_form_tuple(desc, values, isnull));
     ReleaseTupleDesc(desc);
     return datum;

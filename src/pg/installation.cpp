@@ -1,6 +1,7 @@
 // installation.cpp: finds, checks and caches the extension's objects. See installation.hpp.
 #include "core/types.hpp"
 #include "pg/server.hpp"
+#include "pg/compat.hpp"
 #include "pg/errors.hpp"
 #include "pg/installation.hpp"
 
@@ -90,6 +91,21 @@ void check_column(const char* relation, const FormData_pg_attribute* column, con
         error_table_shape(relation, psprintf("Column \"%s\" must be nullable.", shape.name));
 }
 
+// check_primary_key: the key must be the first columns, immediately enforced, or two rows of one operation could live.
+void check_primary_key(Relation rel, int columns) {
+    const char* name = RelationGetRelationName(rel);
+    const Oid primary = primary_key_index(rel);
+    if (!OidIsValid(primary))
+        error_table_shape(name, "It has no primary key that is enforced at once.");
+    Relation index = index_open(primary, AccessShareLock);
+    bool same = index->rd_index->indnkeyatts == columns;
+    for (int i = 0; same && i < columns; ++i)
+        same = index->rd_index->indkey.values[i] == i + 1;
+    index_close(index, NoLock);
+    if (!same)
+        error_table_shape(name, "Its primary key is on other columns.");
+}
+
 void check_shape(Relation rel, const ColumnShape* shape, int columns) {
     const char* name = RelationGetRelationName(rel);
     const TupleDesc desc = RelationGetDescr(rel);
@@ -108,13 +124,15 @@ void check_shape(Relation rel, const ColumnShape* shape, int columns) {
     }
 }
 
-Oid find_table(Oid schema, const char* name, const ColumnShape* shape, int columns) {
+Oid find_table(Oid schema, const char* name, const ColumnShape* shape, int columns, int key_columns) {
     const Oid relid = get_relname_relid(name, schema);
     if (!OidIsValid(relid))
         error_not_installed(name);
     if (shape != nullptr) {
         Relation rel = table_open(relid, AccessShareLock);
         check_shape(rel, shape, columns);
+        if (key_columns > 0)
+            check_primary_key(rel, key_columns);
         table_close(rel, NoLock);
     }
     return relid;
@@ -124,10 +142,10 @@ Installation load_installation(Oid schema) {
     check_version();
     Installation found{};
     found.schema = schema;
-    found.keys = find_table(schema, "idem_keys", KEY_SHAPE, KEY_COLUMNS);
-    found.responses = find_table(schema, "idem_responses", RESPONSE_SHAPE, RESPONSE_COLUMNS);
-    found.leases = find_table(schema, "idem_leases", LEASE_SHAPE, LEASE_COLUMNS);
-    found.policies = find_table(schema, "idem_policies", nullptr, 0);
+    found.keys = find_table(schema, "idem_keys", KEY_SHAPE, KEY_COLUMNS, 1);
+    found.responses = find_table(schema, "idem_responses", RESPONSE_SHAPE, RESPONSE_COLUMNS, 2);
+    found.leases = find_table(schema, "idem_leases", LEASE_SHAPE, LEASE_COLUMNS, 0);
+    found.policies = find_table(schema, "idem_policies", nullptr, 0, 0);
     found.result_type =
         GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("idem_result"), ObjectIdGetDatum(schema));
     if (!OidIsValid(found.result_type))

@@ -88,8 +88,17 @@ void forget_all() {
     forget_touched();
 }
 
+// add_hint adds a lease hint at commit, when no snapshot is left and deferred triggers have run: triggers that somebody
+// put on the queue need both.
+void add_hint(const OpenClaim& claim) {
+    PushActiveSnapshot(GetTransactionSnapshot());
+    (void)insert_lease_hint(claim.leases, claim.id, claim.token, claim.lease_until);
+    PopActiveSnapshot();
+}
+
 // settle checks and registers what is still open. It may raise; the transaction is then rolled back.
 void settle() {
+    bool hints = false;
     for (std::size_t i = 0; i < journal.count; ++i) {
         if (journal.entries[i].action != Action::OPENED)
             continue;
@@ -98,10 +107,14 @@ void settle() {
             continue;
         if (claim->mode == core::Mode::TRANSACTION)
             error_left_open(claim->id);
-        if (claim->mode == core::Mode::ANY)
-            (void)insert_lease_hint(claim->leases, claim->id, claim->token, claim->lease_until);
+        if (claim->mode == core::Mode::ANY) {
+            add_hint(*claim);
+            hints = true;
+        }
         claim->open = false; // one hint is enough, however often it was opened
     }
+    if (hints)
+        AfterTriggerFireDeferred();
 }
 
 void at_transaction_event(XactEvent event, void*) {

@@ -76,8 +76,8 @@ TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** r
     if (!indexes.needed || writer.info->ri_NumIndices == 0)
         return TM_Ok;
     ensure_range_table(writer); // index maintenance asks it which columns an update changes
-    *recheck = insert_index_entries(writer.info, writer.row, writer.estate, true, false, nullptr,
-                                    indexes.only_summarizing);
+    *recheck =
+        insert_index_entries(writer.info, writer.row, writer.estate, true, false, nullptr, indexes.only_summarizing);
     return TM_Ok;
 }
 
@@ -90,6 +90,8 @@ TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid) {
     ExecDropSingleTupleTableSlot(locked);
     if (lock != TM_Ok)
         return lock;
+    writer.estate->es_snapshot = GetActiveSnapshot();
+    writer.estate->es_output_cid = GetCurrentCommandId(true); // decides which of our own rows triggers may see
     AfterTriggerBeginQuery();
     if (!run_before_update_triggers(writer.estate, writer.info, tid, writer.row))
         error_row_skipped(RelationGetRelationName(writer.rel));
