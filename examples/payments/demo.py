@@ -33,7 +33,7 @@ from provider import Provider
 HERE = Path(__file__).parent
 CLIENTS = 12
 DECLINED = "pm_card_declined"
-FILL = 4000  # keys of each kind that are added to see what one takes on disk
+FILL = 4000  # keys of each kind that show what one takes on disk
 
 
 # What clients send ----------------------------------------------------------------------------------------------------
@@ -568,29 +568,43 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
         right = [(json.loads(answer[3]).get("charge"), Decimal(request.body["amount"]), request.body["currency"])]
         self.check(rows == right, f"{request.key}: must be charged once, as asked for; is {rows}")
 
-    def stored_per_key(self, op, preset):
-        """stored_per_key adds keys with the bodies and answers of `op` and gives the bytes one of them takes."""
+    def stored_per_key(self):
+        """stored_per_key gives the bytes that a payment's and an order's key take, with their answers and indexes.
+
+        It writes FILL keys of each kind, with the bodies and an answer of the story, into a database of their own: here
+        there are so few keys that one would measure empty pages.
+        """
+        self.db.execute("CREATE DATABASE measure")
         size = """SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
                    WHERE oid = ANY ('{idem_keys, idem_responses, idem_leases}'::regclass[])"""
-        bodies = [plain(request.body) for request in load_requests() if request.op == op]
-        self.db.execute("SELECT idem_set_policy('demo.fill', %s, '{\"mode\": \"transaction\"}')", (preset,))
-        self.db.execute("""
-            CREATE OR REPLACE FUNCTION shop.fill(payload jsonb, claim idem_result) RETURNS idem_response
-            LANGUAGE sql AS $$
-                SELECT r.status, r.headers, r.body, NULL::jsonb, NULL::bytea
-                  FROM idem_responses r JOIN idem_keys k USING (operation_id)
-                 WHERE k.op = split_part(claim.key, ':', 1) AND r.status = 201 LIMIT 1 $$""")
-        before = self.db.execute(size).fetchone()[0]
-        filled = self.db.execute(
-            """SELECT count(*) FILTER (WHERE r.outcome = 'completed')
-                 FROM generate_series(1, %(keys)s) AS n,
-                      idem_execute(actor => 'merchant-' || n %% 7, op => 'demo.fill', handler => 'shop.fill',
-                                   key => %(op)s || to_char(n, '":"FM0000000000000000'),
-                                   payload => (%(bodies)s::text[])[1 + n %% %(kinds)s]::jsonb) AS r""",
-            {"keys": FILL, "op": op, "bodies": bodies, "kinds": len(bodies)},
-        ).fetchone()[0]
-        self.check(filled == FILL, f"{FILL} more keys must complete, {filled} did")
-        return round((self.db.execute(size).fetchone()[0] - before) / FILL)
+        taken = []
+        with psycopg.connect(dbname="measure", autocommit=True) as db:
+            db.execute("""
+                CREATE EXTENSION idempotency;
+                CREATE TABLE answer (status int, headers jsonb, body text);
+                CREATE FUNCTION answered(payload jsonb) RETURNS idem_response
+                LANGUAGE sql AS 'SELECT status, headers, body, NULL::jsonb, NULL::bytea FROM answer'""")
+            for op, preset in ("payment.capture", "payment"), ("order.place", "order"):
+                answer = self.db.execute(
+                    """SELECT r.status, r.headers::text, r.body
+                         FROM idem_responses r JOIN idem_keys k USING (operation_id)
+                        WHERE k.op = %s AND r.status = 201 ORDER BY length(r.body) DESC LIMIT 1""", (op,)).fetchone()
+                db.execute("TRUNCATE answer")
+                db.execute("INSERT INTO answer VALUES (%s, %s, %s)", answer)
+                db.execute("SELECT idem_set_policy(%s, %s, '{\"mode\": \"transaction\"}')", (op, preset))
+                bodies = [plain(request.body) for request in load_requests() if request.op == op]
+                before = db.execute(size).fetchone()[0]
+                filled = db.execute(
+                    """SELECT count(*) FILTER (WHERE r.outcome = 'completed')
+                         FROM generate_series(1, %(keys)s) AS n,
+                              idem_execute(actor => 'merchant-' || n %% 7, op => %(op)s, handler => 'answered',
+                                           key => to_char(n, 'FM"key-of-36-bytes-long-"000000000000000'),
+                                           payload => (%(bodies)s::text[])[1 + n %% %(kinds)s]::jsonb) AS r""",
+                    {"keys": FILL, "op": op, "bodies": bodies, "kinds": len(bodies)},
+                ).fetchone()[0]
+                self.check(filled == FILL, f"{FILL} keys of {op} must complete, {filled} did")
+                taken.append(round((db.execute(size).fetchone()[0] - before) / FILL))
+        return taken
 
     # The table --------------------------------------------------------------------------------------------------------
 
@@ -638,10 +652,10 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
             if values:
                 at = [values[min(len(values) - 1, int(len(values) * share))] for share in (0.50, 0.95, 0.99)]
                 print(f"  {kind:38}{len(values):>9}" + "".join(f"{value:10.2f}" for value in at))
+        payment, order = self.stored_per_key()
         print("\nbytes stored per key, with indexes")
-        row("  payment and its answer", self.stored_per_key("payment.capture", "payment"), f"over {FILL} more keys")
-        row("  order, its answer and its payload", self.stored_per_key("order.place", "order"),
-            "the preset keeps the payload, to show what won")
+        row("  payment and its answer", payment, f"measured on {FILL} keys")
+        row("  order, its answer and its payload", order, "the preset keeps the payload, to show what won")
         print(line)
         result = f"{len(self.failures)} things are WRONG" if self.failures else "all as it must be"
         print(f"{len(self.clients.sent)} requests, {self.charged} charges, {self.charged_twice} twice: {result}")
