@@ -2,7 +2,7 @@
 #
 #   make                   build idempotency.so              make install          into the server of PG_CONFIG
 #   make demo              the story, on a throwaway server  make test             every ring of tests
-#   make test-RING         lint, unit, regress, isolation or tap alone
+#   make test-RING         lint, unit, regress, isolation or tap alone; drivers, which make test leaves out
 #   make test-sanitize     all rings of SQL with assertions, then with sanitizers, in the server too
 #   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
 #   make bench-instructions  instructions per call           make format, lint, clean
@@ -48,13 +48,13 @@ endif
 RINGS = lint unit regress isolation tap
 FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
 
-.PHONY: demo test $(RINGS:%=test-%) test-sanitize matrix bench bench-instructions format lint
+.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize matrix bench bench-instructions format lint
 
 demo:
 	@scripts/demo
 test:
 	@scripts/test $(RINGS)
-$(RINGS:%=test-%):
+$(RINGS:%=test-%) test-drivers:
 	@scripts/test $(@:test-%=%)
 lint: test-lint
 test-sanitize:
