@@ -213,7 +213,7 @@ bool is_late(const Held& held) {
 }
 
 Round store_answer(const Held& held, TupleTableSlot* current, core::State state, const pg::Answer& answer,
-                   Jsonb* evidence) {
+                   Jsonb* evidence, bool late) {
     Change change = unchanged(held.row);
     change.state = state;
     change.completed_at = held.now;
@@ -221,7 +221,7 @@ Round store_answer(const Held& held, TupleTableSlot* current, core::State state,
     change.checkpoint = nullptr;
     if (evidence != nullptr)
         change.evidence = evidence;
-    const Result result = with_answer(held, core::Outcome::COMPLETED, change, answer, is_late(held));
+    const Result result = with_answer(held, core::Outcome::COMPLETED, change, answer, late);
     if (!write_change(held, current, change))
         return Round{false, Result{}};
     pg::insert_answer(held.installation.responses, held.row.id, held.row.token, answer);
@@ -235,7 +235,7 @@ Round finish_with_answer(const Held& held, TupleTableSlot* current, core::Token 
     if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
         return Round{true, repeat_answer(held, state, answer)};
     refuse_uncommitted(held);
-    return store_answer(held, current, state, answer, evidence);
+    return store_answer(held, current, state, answer, evidence, is_late(held));
 }
 
 Result without_answer(const Held& held, core::Outcome outcome, const Change& change) {
@@ -367,7 +367,7 @@ Result resolve(const pg::Installation& installation, const core::OperationId& id
         if (state == core::State::RELEASED)
             return give_back(held, current, evidence);
         const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
-        return store_answer(held, current, state, stored_form(given, held.policy, status), evidence);
+        return store_answer(held, current, state, stored_form(given, held.policy, status), evidence, false);
     });
 }
 
