@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""run.py: measures the extension beside its rivals, prints one Markdown table and writes build/bench.json.
+
+Environment: BENCH_ROUNDS (7) rounds, interleaved A B A B; BENCH_SECONDS (1) of each stream in a round; BENCH_KEYS (off)
+live keys of a database that is compared with one of 10,000; BENCH_ONLY a regular expression on case names.
+"""
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+import cases
+import fixture
+import meter
+import storm
+
+ROUNDS = int(os.environ.get('BENCH_ROUNDS', '7'))
+SECONDS = int(os.environ.get('BENCH_SECONDS', '1'))
+KEYS = int(os.environ.get('BENCH_KEYS', '0'))
+ONLY = re.compile(os.environ.get('BENCH_ONLY', ''))
+KEPT = 10_000
+CROWD = 200
+STORM_ROUNDS = 3
+HEADINGS = ('case', 'ours', 'rival', 'ours per s', 'rival per s', 'ratio', 'target', 'CPU µs ours', 'CPU µs rival',
+            'CPU ratio', 'p95 ms ours', 'p95 ms rival')
+
+
+def say(text):
+    print(f'-- {text}', file=sys.stderr)
+
+
+def measure(bench, wanted):
+    """measure runs the streams of the cases in interleaved rounds; returns {stream: samples}."""
+    streams = list(dict.fromkeys(stream for case in wanted for stream in (case.ours, case.rival)))
+    samples = {stream: [] for stream in streams}
+    for number in range(ROUNDS):
+        say(f'round {number + 1} of {ROUNDS}: {len(streams)} streams of {SECONDS} s')
+        for stream in streams:
+            samples[stream].append(bench.run(stream, SECONDS))
+    return samples
+
+
+def median(samples, name):
+    return statistics.median(getattr(sample, name) for sample in samples)
+
+
+def compare(case, samples):
+    """compare returns a row: medians, and medians of the rounds' ratios. Above 1: ours is faster, or takes less CPU."""
+    ours, rival = samples[case.ours], samples[case.rival]
+    row = dict(case=case.name, ours=case.ours.name, rival=case.rival.name, target=case.target,
+               ratio=statistics.median(a.rate / b.rate for a, b in zip(ours, rival)),
+               cpu_ratio=statistics.median(b.cpu_us / a.cpu_us for a, b in zip(ours, rival)))
+    for side, seen in (('ours', ours), ('rival', rival)):
+        row |= {f'{side}_{name}': median(seen, name) for name in ('rate', 'cpu_us', 'p95_ms')}
+    return row
+
+
+def stored_bytes(bench):
+    """stored_bytes returns a row: what one completed key with an answer of 200 bytes takes on disk, indexes included."""
+    case = next(case for case in cases.whole_cases() if 'one statement' in case.name)
+    row = dict(case='bytes per completed key, 200 B answer', ours=case.ours.name, rival=case.rival.name)
+    for side, stream in (('ours', case.ours), ('rival', case.rival)):
+        before = relation_sizes(bench.admin)
+        calls = bench.run(stream, 2 * SECONDS).calls
+        grown = {name: (size - before[name]) / calls for name, size in relation_sizes(bench.admin).items()}
+        row[f'{side}_relations'] = {name: round(size, 1) for name, size in grown.items() if size > 0}
+        row[f'{side}_bytes'] = sum(grown.values())
+    row['ratio'] = row['rival_bytes'] / row['ours_bytes']
+    return row
+
+
+def relation_sizes(admin):
+    return dict(admin.execute("""
+        SELECT c.relname, pg_relation_size(c.oid)
+          FROM pg_class c
+         WHERE relname ~ '^(idem_(keys|responses|leases)|obvious)' AND relkind IN ('r', 'i')""").fetchall())
+
+
+def storms():
+    """storms returns the rows of the hot key."""
+    say(f'{CROWD} sessions on one key')
+    ours, rival = storm.run(CROWD, STORM_ROUNDS)
+    names = dict(ours='idem_claim', rival='in PL/pgSQL')
+    return [dict(case=f'{CROWD} wait for one key: commit to last answer', **names, ours_ms=ours.made_ms,
+                 rival_ms=rival.made_ms, ratio=rival.made_ms / ours.made_ms),
+            dict(case=f'{CROWD} wait for one key: commit to last received', **names, ours_ms=ours.received_ms,
+                 rival_ms=rival.received_ms, ratio=rival.received_ms / ours.received_ms),
+            dict(case=f'{CROWD} wait for one key: CPU of all while waiting', **names, ours_core=ours.waiting_cpu,
+                 rival_core=rival.waiting_cpu)]
+
+
+def cells(row):
+    """cells returns the texts of a row of the table."""
+    def number(name, form):
+        return format(row[name], form) if row.get(name) is not None else ''
+
+    def amount(side):
+        for name, form, unit in (('rate', ',.0f', ''), ('bytes', ',.0f', ' B'), ('ms', '.1f', ' ms'),
+                                 ('core', '.2f', ' % of a core')):
+            if f'{side}_{name}' in row:
+                return number(f'{side}_{name}', form) + unit
+        return ''
+
+    target = '200–800 B' if 'ours_bytes' in row else '≤ 50 ms' if 'answer' in row['case'] and 'ours_ms' in row else \
+        '< 5 %' if 'ours_core' in row else f"≥ {row['target']:.2f}" if row.get('target') else ''
+    return [row['case'], row['ours'], row['rival'], amount('ours'), amount('rival'), number('ratio', '.2f'), target,
+            number('ours_cpu_us', '.1f'), number('rival_cpu_us', '.1f'), number('cpu_ratio', '.2f'),
+            number('ours_p95_ms', '.3f'), number('rival_p95_ms', '.3f')]
+
+
+def print_table(rows):
+    print('| ' + ' | '.join(HEADINGS) + ' |')
+    print('|---|---|---' + '|--:' * (len(HEADINGS) - 3) + '|')
+    for row in rows:
+        print('| ' + ' | '.join(cells(row)) + ' |')
+    print('\nRatios above 1: ours is faster, or takes less CPU time of the server. The guide asks for a p95 of 1–5 ms and '
+          '200–800 bytes per key.')
+
+
+def wanted_cases():
+    listed = cases.new_key_cases() + cases.replay_cases() + cases.whole_cases() + cases.redis_cases()
+    if KEYS:
+        listed += cases.size_cases('few', 'many', KEYS)
+    return [case for case in listed if ONLY.search(case.name)]
+
+
+def prepare(wanted):
+    say(f'{KEPT:,} answered keys of each size')
+    fixture.create('postgres', KEPT)
+    if KEYS:
+        fixture.create('few', KEPT)
+        fixture.create('many', KEPT)
+        say(f'{KEYS:,} live keys')
+        fixture.fill_directly('many', KEPT + 1, KEYS)
+    bench = meter.Meter(KEPT)
+    if any(isinstance(case.rival, cases.RedisGet) for case in wanted):
+        bench.redis = meter.Redis(KEPT)
+    return bench
+
+
+def main():
+    wanted = wanted_cases()
+    bench = prepare(wanted)
+    try:
+        samples = measure(bench, wanted)
+        rows = [compare(case, samples) for case in wanted]
+        if ONLY.search('bytes'):
+            rows.append(stored_bytes(bench))
+        if ONLY.search('storm'):
+            rows += storms()
+    finally:
+        if bench.redis:
+            bench.redis.stop()
+    print_table(rows)
+    version = bench.admin.execute('SELECT version()').fetchone()[0]
+    cpu = subprocess.run(['uname', '-srm'], capture_output=True, text=True).stdout.strip()
+    os.makedirs('build', exist_ok=True)
+    with open('build/bench.json', 'w') as file:
+        json.dump(dict(server=version, system=cpu, cores=os.cpu_count(), load=os.getloadavg(), rounds=ROUNDS,
+                       seconds=SECONDS, keys=KEYS, rows=rows), file, indent=1, ensure_ascii=False)
+
+
+if __name__ == '__main__':
+    main()
