@@ -259,7 +259,7 @@ RETURNS SETOF idem_result
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'idem_claim_many_v1';
 COMMENT ON FUNCTION idem_claim_many IS
-'key life: Claim up to 10,000 keys of one actor and op in one call; rows come in the order of keys. Keys are locked in one global order, so two such calls cannot deadlock. wait bounds the call as a whole. A key given twice is claimed once; the second row answers in_progress (own_transaction) or conflict.
+'key life: Claim up to 10,000 keys of one actor and op in one call; rows come in the order of keys. Keys are locked in one global order, so two such calls cannot deadlock. wait bounds the call as a whole. A key given twice is claimed once; the second row answers in_progress (own_transaction).
 Example: SELECT key, outcome FROM idem_claim_many(''tenant-1'', ''mail.import'', ARRAY[''m-1'', ''m-2''])';
 
 CREATE FUNCTION idem_release(operation_id uuid, token bigint)

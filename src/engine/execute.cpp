@@ -66,14 +66,17 @@ struct Call {
     bool isnull;
 };
 
-// call runs a function with a snapshot that sees the claim.
+// call runs a function with a snapshot that sees the claim. A STRICT function is not called with a null.
 Call call(Oid function, const NullableDatum* arguments, int count) {
     FmgrInfo info;
     fmgr_info(function, &info);
     LOCAL_FCINFO(fcinfo, 5);
     InitFunctionCallInfoData(*fcinfo, &info, static_cast<short>(count), InvalidOid, nullptr, nullptr);
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; ++i) {
+        if (info.fn_strict && arguments[i].isnull)
+            return Call{0, true};
         fcinfo->args[i] = arguments[i];
+    }
     PushActiveSnapshot(GetTransactionSnapshot());
     const Datum value = FunctionCallInvoke(fcinfo);
     PopActiveSnapshot();
