@@ -24,7 +24,7 @@ struct WaiterEntry {
     core::OperationId id;
     int pid; // 0: not waiting
     TransactionId holder;
-    bool can_be_victim; // holds a transaction id, so somebody may wait for it
+    bool can_be_victim; // somebody may wait for it
 };
 
 struct SharedWakeups {
@@ -80,9 +80,15 @@ bool admit(const core::OperationId& id, int max_waiters) {
     return admitted;
 }
 
+// may_be_waited_for tells whether this transaction may hold what others wait for. In a transaction block that is so
+// even without a transaction id: table and advisory locks need none.
+bool may_be_waited_for() {
+    return TransactionIdIsValid(GetTopTransactionIdIfAny()) || IsTransactionBlock();
+}
+
 void publish_holder(TransactionId holder) {
     WaiterEntry& mine = shared->entries[my_proc_number()];
-    const bool can_be_victim = TransactionIdIsValid(GetTopTransactionIdIfAny());
+    const bool can_be_victim = may_be_waited_for();
     if (mine.holder == holder && mine.can_be_victim == can_be_victim)
         return;
     LWLockAcquire(entries_lock, LW_EXCLUSIVE);
@@ -140,7 +146,7 @@ void visit_lock_holders(WaitGraph& graph, int pid) {
 // check_deadlock looks whether `holder` waits for us, through keys and through locks. Of the waiters in such a circle
 // the one with the greatest pid gives up, so that exactly one does.
 void check_deadlock(TransactionId holder) {
-    if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+    if (!may_be_waited_for())
         return;
     WaitGraph graph{};
     graph.capacity = shared->entry_count;
