@@ -106,33 +106,34 @@ struct WaitGraph {
     int* pids;
     int count;
     int capacity;
-    int greatest_victim; // greatest pid among our own waiters met that may be asked to give up
 };
 
-void visit(WaitGraph& graph, int pid) {
-    if (pid <= 0)
-        return;
+WaitGraph new_graph() {
+    const int capacity = shared->entry_count;
+    return WaitGraph{static_cast<int*>(palloc(sizeof(int) * static_cast<Size>(capacity))), 0, capacity};
+}
+
+bool includes(const WaitGraph& graph, int pid) {
     for (int i = 0; i < graph.count; ++i)
         if (graph.pids[i] == pid)
-            return;
-    if (graph.count < graph.capacity)
+            return true;
+    return false;
+}
+
+void visit(WaitGraph& graph, int pid) {
+    if (pid > 0 && graph.count < graph.capacity && !includes(graph, pid))
         graph.pids[graph.count++] = pid;
 }
 
-// visit_key_holder follows our own kind of wait, which the lock manager does not know.
-void visit_key_holder(WaitGraph& graph, int pid) {
-    TransactionId holder = InvalidTransactionId;
+// waiter_of returns what process `pid` waits for, if it waits for a key.
+WaiterEntry waiter_of(int pid) {
+    WaiterEntry found{};
     LWLockAcquire(entries_lock, LW_SHARED);
-    for (int i = 0; i < shared->entry_count; ++i) {
-        const WaiterEntry& entry = shared->entries[i];
-        if (entry.pid != pid)
-            continue;
-        holder = entry.holder;
-        if (entry.can_be_victim && pid > graph.greatest_victim)
-            graph.greatest_victim = pid;
-    }
+    for (int i = 0; i < shared->entry_count; ++i)
+        if (shared->entries[i].pid == pid)
+            found = shared->entries[i];
     LWLockRelease(entries_lock);
-    visit(graph, pid_of_transaction(holder));
+    return found;
 }
 
 void visit_lock_holders(WaitGraph& graph, int pid) {
@@ -143,28 +144,38 @@ void visit_lock_holders(WaitGraph& graph, int pid) {
         visit(graph, pids[i]);
 }
 
-// check_deadlock looks whether `holder` waits for us, through keys and through locks. Of the waiters in such a circle
-// the one with the greatest pid gives up, so that exactly one does.
+// walk visits `start` and everybody it waits for: through keys, which the lock manager does not know, and through
+// locks.
+void walk(WaitGraph& graph, int start) {
+    graph.count = 0;
+    visit(graph, start);
+    for (int i = 0; i < graph.count; ++i) {
+        visit(graph, pid_of_transaction(waiter_of(graph.pids[i]).holder));
+        visit_lock_holders(graph, graph.pids[i]);
+    }
+}
+
+// check_deadlock looks whether `holder` waits for us. Of the waiters for a key in such a circle the one with the
+// greatest pid gives up, so that exactly one does; whoever is met beside the circle does not count.
 void check_deadlock(TransactionId holder) {
     if (!may_be_waited_for())
         return;
-    WaitGraph graph{};
-    graph.capacity = shared->entry_count;
-    graph.pids = static_cast<int*>(palloc(sizeof(int) * static_cast<Size>(graph.capacity)));
-    graph.greatest_victim = MyProcPid;
-    visit(graph, pid_of_transaction(holder));
-    bool circle = false;
-    for (int i = 0; i < graph.count; ++i) {
-        if (graph.pids[i] == MyProcPid) {
-            circle = true;
-            continue;
+    WaitGraph ours = new_graph();
+    walk(ours, pid_of_transaction(holder));
+    if (includes(ours, MyProcPid)) {
+        WaitGraph theirs = new_graph();
+        bool other_gives_up = false;
+        for (int i = 0; i < ours.count && !other_gives_up; ++i) {
+            if (ours.pids[i] <= MyProcPid || !waiter_of(ours.pids[i]).can_be_victim)
+                continue;
+            walk(theirs, ours.pids[i]);
+            other_gives_up = includes(theirs, MyProcPid);
         }
-        visit_key_holder(graph, graph.pids[i]);
-        visit_lock_holders(graph, graph.pids[i]);
+        if (!other_gives_up)
+            error_deadlock();
+        pfree(theirs.pids);
     }
-    pfree(graph.pids);
-    if (circle && graph.greatest_victim == MyProcPid)
-        error_deadlock();
+    pfree(ours.pids);
 }
 
 long sleep_milliseconds(core::Timestamp until, core::Duration longest) {
