@@ -4,17 +4,13 @@
 #include "core/words.hpp"
 #include "api/arguments.hpp"
 #include "engine/claim.hpp"
-#include "engine/identity.hpp"
 #include "engine/result.hpp"
 #include "pg/server.hpp"
 #include "pg/boundary.hpp"
 #include "pg/errors.hpp"
 #include "pg/installation.hpp"
-#include "pg/varlena.hpp"
 
 namespace idem::api {
-
-using pg::bytes_of;
 
 namespace {
 
@@ -58,9 +54,7 @@ engine::Result claim_or_reject(engine::ClaimSession& session, const engine::Clai
     engine::Result result;
     if (engine::rejects(session, request, &result))
         return result;
-    const core::OperationId id =
-        engine::derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
-    return engine::claim(session, request, id);
+    return engine::claim(session, request, engine::operation_id_of(request));
 }
 
 // Item is one key of a batch: its place in the arrays and in the order of locking.
@@ -130,7 +124,7 @@ void claim_items(engine::ClaimSession& session, Item* items, int count) {
         const engine::ClaimRequest& request = items[i].request;
         if (engine::rejects(session, request, &items[i].result))
             continue;
-        items[i].id = engine::derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
+        items[i].id = engine::operation_id_of(request);
         order[claimable++] = &items[i];
     }
     qsort(order, static_cast<std::size_t>(claimable), sizeof(Item*), by_operation_id);

@@ -5,12 +5,10 @@
 #include "api/arguments.hpp"
 #include "engine/claim.hpp"
 #include "engine/execute.hpp"
-#include "engine/identity.hpp"
 #include "engine/result.hpp"
 #include "pg/server.hpp"
 #include "pg/boundary.hpp"
 #include "pg/installation.hpp"
-#include "pg/varlena.hpp"
 
 namespace idem::api {
 
@@ -51,7 +49,6 @@ engine::ClaimRequest execute_arguments(FunctionCallInfo fcinfo) {
 } // namespace idem::api
 
 using namespace idem;
-using pg::bytes_of;
 
 IDEM_FUNCTION(idem_execute_v1) {
     const engine::ClaimRequest request = api::execute_arguments(fcinfo);
@@ -59,11 +56,8 @@ IDEM_FUNCTION(idem_execute_v1) {
     const pg::Installation installation = pg::installation_of(fcinfo);
     engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait);
     engine::Result result;
-    if (!engine::rejects(session, request, &result)) {
-        const core::OperationId id =
-            engine::derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
-        result = engine::execute(session, request, id, handler);
-    }
+    if (!engine::rejects(session, request, &result))
+        result = engine::execute(session, request, engine::operation_id_of(request), handler);
     const Datum datum = engine::result_datum(installation, result);
     engine::end_claims(session);
     PG_RETURN_DATUM(datum);

@@ -5,6 +5,7 @@
 #include "core/words.hpp"
 #include "engine/claim.hpp"
 #include "engine/detail.hpp"
+#include "engine/identity.hpp"
 #include "engine/rules.hpp"
 #include "pg/server.hpp"
 #include "pg/errors.hpp"
@@ -167,7 +168,7 @@ Result replay(const Attempt& attempt, const pg::KeyRow& row) {
 
 Result indeterminate(const pg::KeyRow& row) {
     Result result = result_of_row(row, core::Outcome::INDETERMINATE, core::State::INDETERMINATE);
-    result.reason = row.state == core::State::INDETERMINATE ? "reported" : "lease_over";
+    result.reason = reason_unknown(row);
     return result;
 }
 
@@ -180,7 +181,7 @@ Result expired(const pg::KeyRow& row) {
 void open_session_writer(ClaimSession& session) {
     if (session.writer_open)
         return;
-    session.writer = pg::open_writer(session.installation.keys);
+    session.writer = pg::open_writer_on(session.reader.rel, session.reader.index);
     session.writer_open = true;
 }
 
@@ -482,6 +483,10 @@ void end_claims(ClaimSession& session) {
     pg::close_reader(session.reader);
 }
 
+core::OperationId operation_id_of(const ClaimRequest& request) {
+    return derive_operation_id(bytes_of(request.actor), bytes_of(request.op), bytes_of(request.key));
+}
+
 bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* result) {
     const char* reason = reason_to_reject(session, request);
     if (reason == nullptr)
@@ -489,6 +494,9 @@ bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* r
     *result = Result{};
     result->outcome = core::Outcome::REJECTED;
     result->key = request.key;
+    result->has_id = bytes_of(request.key).size() <= core::MAX_KEY_BYTES;
+    if (result->has_id)
+        result->id = operation_id_of(request);
     result->reason = reason;
     if (request.capabilities_version < session.policy.capabilities_min) {
         Detail detail;

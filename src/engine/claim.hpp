@@ -66,7 +66,10 @@ void end_claims(ClaimSession& session);
 // rejects tells whether a request cannot be claimed whatever the table says, and answers it.
 bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* result);
 
-// claim answers one request. `id` is derived from its actor, op and key.
+// operation_id_of derives the operation id of a request whose key is within MAX_KEY_BYTES.
+core::OperationId operation_id_of(const ClaimRequest& request);
+
+// claim answers one request that nothing rejects. `id` is its operation_id_of.
 Result claim(ClaimSession& session, const ClaimRequest& request, const core::OperationId& id);
 
 } // namespace idem::engine

@@ -64,10 +64,10 @@ void set_jsonb_or_null(pg::TableWriter& writer, int column, const Jsonb* value) 
 }
 
 // write_change updates the row; false when a rival was faster and the verb must look again.
-bool write_change(const Held& held, TupleTableSlot* current, const Change& change) {
+bool write_change(const Held& held, pg::KeyReader& reader, const Change& change) {
     pg::enter_transaction();
-    pg::TableWriter writer = pg::open_writer(held.installation.keys);
-    pg::copy_row(writer, current);
+    pg::TableWriter writer = pg::open_writer_on(reader.rel, reader.index);
+    pg::copy_row(writer, reader.slot);
     pg::set_column(writer, pg::KEY_STATE, CharGetDatum(static_cast<char>(change.state)));
     pg::set_column(writer, pg::KEY_TOKEN, Int64GetDatum(change.token.value));
     pg::set_column(writer, pg::KEY_UPDATED_AT, TimestampTzGetDatum(held.now));
@@ -115,7 +115,7 @@ Result with_row(const pg::Installation& installation, const core::OperationId& i
             held.row = pg::read_row(reader);
         }
         (void)pg::load_policy(installation.policies, bytes_of(held.row.op), &held.policy);
-        const Round round = verb(held, reader.slot);
+        const Round round = verb(held, reader);
         pg::close_reader(reader);
         if (round.done)
             return round.result;
@@ -212,7 +212,7 @@ bool is_late(const Held& held) {
            core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
 }
 
-Round store_answer(const Held& held, TupleTableSlot* current, core::State state, const pg::Answer& answer,
+Round store_answer(const Held& held, pg::KeyReader& reader, core::State state, const pg::Answer& answer,
                    Jsonb* evidence, bool late) {
     Change change = unchanged(held.row);
     change.state = state;
@@ -222,7 +222,7 @@ Round store_answer(const Held& held, TupleTableSlot* current, core::State state,
     if (evidence != nullptr)
         change.evidence = evidence;
     const Result result = with_answer(held, core::Outcome::COMPLETED, change, answer, late);
-    if (!write_change(held, current, change))
+    if (!write_change(held, reader, change))
         return Round{false, Result{}};
     pg::insert_answer(held.installation.responses, held.row.id, held.row.token, answer);
     CommandCounterIncrement();
@@ -230,12 +230,12 @@ Round store_answer(const Held& held, TupleTableSlot* current, core::State state,
     return Round{true, result};
 }
 
-Round finish_with_answer(const Held& held, TupleTableSlot* current, core::Token token, core::State state,
+Round finish_with_answer(const Held& held, pg::KeyReader& reader, core::Token token, core::State state,
                          const pg::Answer& answer, Jsonb* evidence) {
     if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
         return Round{true, repeat_answer(held, state, answer)};
     refuse_uncommitted(held);
-    return store_answer(held, current, state, answer, evidence, is_late(held));
+    return store_answer(held, reader, state, answer, evidence, is_late(held));
 }
 
 Result without_answer(const Held& held, core::Outcome outcome, const Change& change) {
@@ -249,7 +249,7 @@ Result without_answer(const Held& held, core::Outcome outcome, const Change& cha
 }
 
 // give_back frees the key. The token moves on, so that whoever gave it back holds nothing any more.
-Round give_back(const Held& held, TupleTableSlot* current, Jsonb* evidence) {
+Round give_back(const Held& held, pg::KeyReader& reader, Jsonb* evidence) {
     Change change = unchanged(held.row);
     change.state = core::State::RELEASED;
     change.token =
@@ -258,19 +258,19 @@ Round give_back(const Held& held, TupleTableSlot* current, Jsonb* evidence) {
     if (evidence != nullptr)
         change.evidence = evidence;
     const Result result = without_answer(held, core::Outcome::RELEASED, change);
-    if (!write_change(held, current, change))
+    if (!write_change(held, reader, change))
         return Round{false, Result{}};
     pg::end_claim(held.row.id);
     return Round{true, result};
 }
 
-Round declare_unknown(const Held& held, TupleTableSlot* current, Jsonb* evidence) {
+Round declare_unknown(const Held& held, pg::KeyReader& reader, Jsonb* evidence) {
     Change change = unchanged(held.row);
     change.state = core::State::INDETERMINATE;
     if (evidence != nullptr)
         change.evidence = evidence;
     const Result result = without_answer(held, core::Outcome::INDETERMINATE, change);
-    if (!write_change(held, current, change))
+    if (!write_change(held, reader, change))
         return Round{false, Result{}};
     if (pg::find_claim(held.row.id) != nullptr)
         (void)pg::insert_lease_hint(held.installation.leases, held.row.id, held.row.token, held.row.lease_until);
@@ -289,13 +289,13 @@ Failure failure_of_status(const core::Policy& policy, const GivenAnswer& given) 
 }
 
 // hold changes a running claim without ending it.
-Round hold(const Held& held, TupleTableSlot* current, core::Token token, const Change& change) {
+Round hold(const Held& held, pg::KeyReader& reader, core::Token token, const Change& change) {
     (void)judge_or_raise(held, token);
     if (held.row.state != core::State::IN_PROGRESS)
         pg::error_not_running(held.row.id, core::state_word(held.row.state));
-    Result result = without_answer(held, core::Outcome::IN_PROGRESS, change);
+    Result result = without_answer(held, core::Outcome::CLAIMED, change);
     result.token = token;
-    if (!write_change(held, current, change))
+    if (!write_change(held, reader, change))
         return Round{false, Result{}};
     return Round{true, result};
 }
@@ -316,33 +316,32 @@ void check_answer(const GivenAnswer& given) {
 
 Result complete(const pg::Installation& installation, const core::OperationId& id, core::Token token,
                 const GivenAnswer& given) {
-    return with_row(installation, id, "idem_complete()", [&](const Held& held, TupleTableSlot* current) {
+    return with_row(installation, id, "idem_complete()", [&](const Held& held, pg::KeyReader& reader) {
         const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_SUCCESS);
-        return finish_with_answer(held, current, token, core::State::COMPLETED, answer, nullptr);
+        return finish_with_answer(held, reader, token, core::State::COMPLETED, answer, nullptr);
     });
 }
 
 Result fail(const pg::Installation& installation, const core::OperationId& id, core::Token token, Failure failure,
             const GivenAnswer& given, Jsonb* evidence) {
-    return with_row(installation, id, "idem_fail()", [&](const Held& held, TupleTableSlot* current) {
+    return with_row(installation, id, "idem_fail()", [&](const Held& held, pg::KeyReader& reader) {
         const Failure kind = failure == Failure::BY_STATUS ? failure_of_status(held.policy, given) : failure;
         if (kind == Failure::FAILED) {
             const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_FAILURE);
-            return finish_with_answer(held, current, token, core::State::FAILED, answer, evidence);
+            return finish_with_answer(held, reader, token, core::State::FAILED, answer, evidence);
         }
         if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
             pg::error_other_response(held.row.id);
-        return kind == Failure::RELEASED ? give_back(held, current, evidence)
-                                         : declare_unknown(held, current, evidence);
+        return kind == Failure::RELEASED ? give_back(held, reader, evidence) : declare_unknown(held, reader, evidence);
     });
 }
 
 Result extend(const pg::Installation& installation, const core::OperationId& id, core::Token token,
               core::Duration lease) {
-    return with_row(installation, id, "idem_extend()", [&](const Held& held, TupleTableSlot* current) {
+    return with_row(installation, id, "idem_extend()", [&](const Held& held, pg::KeyReader& reader) {
         Change change = unchanged(held.row);
         change.lease_until = held.now + (lease == NOT_GIVEN ? held.policy.lease : lease);
-        return hold(held, current, token, change);
+        return hold(held, reader, token, change);
     });
 }
 
@@ -350,24 +349,24 @@ Result checkpoint(const pg::Installation& installation, const core::OperationId&
                   Jsonb* checkpoint) {
     if (checkpoint != nullptr && VARSIZE(checkpoint) > CHECKPOINT_MAX)
         pg::error_too_large("checkpoint", VARSIZE(checkpoint), CHECKPOINT_MAX);
-    return with_row(installation, id, "idem_checkpoint()", [&](const Held& held, TupleTableSlot* current) {
+    return with_row(installation, id, "idem_checkpoint()", [&](const Held& held, pg::KeyReader& reader) {
         Change change = unchanged(held.row);
         change.checkpoint = checkpoint;
-        return hold(held, current, token, change);
+        return hold(held, reader, token, change);
     });
 }
 
 Result resolve(const pg::Installation& installation, const core::OperationId& id, core::State state,
                const GivenAnswer& given, Jsonb* evidence) {
-    return with_row(installation, id, "idem_resolve()", [&](const Held& held, TupleTableSlot* current) {
+    return with_row(installation, id, "idem_resolve()", [&](const Held& held, pg::KeyReader& reader) {
         const bool unknown = held.row.state == core::State::INDETERMINATE ||
                              core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
         if (!unknown)
             pg::error_not_resolvable(held.row.id, core::state_word(held.row.state));
         if (state == core::State::RELEASED)
-            return give_back(held, current, evidence);
+            return give_back(held, reader, evidence);
         const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
-        return store_answer(held, current, state, stored_form(given, held.policy, status), evidence, false);
+        return store_answer(held, reader, state, stored_form(given, held.policy, status), evidence, false);
     });
 }
 

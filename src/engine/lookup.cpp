@@ -45,8 +45,11 @@ Result describe(const pg::Installation& installation, const pg::KeyRow& row) {
     case core::ClaimVerdict::NEW_LIFE: return unknown();
     case core::ClaimVerdict::RECLAIM: return with_evidence(row, core::Outcome::RELEASED, row.state);
     case core::ClaimVerdict::TAKE_OVER:
-    case core::ClaimVerdict::INDETERMINATE:
-        return with_evidence(row, core::Outcome::INDETERMINATE, core::State::INDETERMINATE);
+    case core::ClaimVerdict::INDETERMINATE: {
+        Result result = with_evidence(row, core::Outcome::INDETERMINATE, core::State::INDETERMINATE);
+        result.reason = reason_unknown(row);
+        return result;
+    }
     case core::ClaimVerdict::RUNNING:
     case core::ClaimVerdict::RESUME:
     case core::ClaimVerdict::CONFLICT: break;

@@ -24,6 +24,11 @@ inline CommandId current_statement() {
     return ActiveSnapshotSet() ? GetActiveSnapshot()->curcid : InvalidCommandId;
 }
 
+// reason_unknown says why the fate of an operation is unknown: somebody reported it so, or its lease ran out.
+inline const char* reason_unknown(const pg::KeyRow& row) {
+    return row.state == core::State::INDETERMINATE ? "reported" : "lease_over";
+}
+
 // replay_result answers with the stored answer of a completed or failed key. Raises XX001 when it is not there.
 Result replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs);
 

@@ -69,7 +69,10 @@ core::State read_state(const Column& column) {
 KeyReader open_reader(Oid keys, LOCKMODE lock) {
     KeyReader reader{};
     reader.rel = table_open(keys, lock);
-    reader.index = index_open(primary_key_index(reader.rel), lock);
+    const Oid primary_key = primary_key_index(reader.rel);
+    if (!OidIsValid(primary_key))
+        error_table_shape(RelationGetRelationName(reader.rel), "It has no primary key that is checked at once.");
+    reader.index = index_open(primary_key, lock);
     reader.slot = table_slot_create(reader.rel, nullptr);
     return reader;
 }

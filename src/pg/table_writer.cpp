@@ -38,6 +38,17 @@ void before_insert(TableWriter& writer) {
         ExecConstraints(writer.info, writer.row, writer.estate);
 }
 
+// insert_plain_index adds writer.row to the primary key index; false where a partial check found a rival.
+bool insert_plain_index(TableWriter& writer, IndexUniqueCheck check, bool unchanged) {
+    if (writer.index == nullptr)
+        return true;
+    Datum values[INDEX_MAX_KEYS];
+    bool isnull[INDEX_MAX_KEYS];
+    FormIndexDatum(writer.index_info, writer.row, nullptr, values, isnull);
+    return index_insert(writer.index, values, isnull, &writer.row->tts_tid, writer.rel, check, unchanged,
+                        writer.index_info);
+}
+
 void after_insert(TableWriter& writer, List* recheck_indexes) {
     if (writer.row_triggers) {
         ExecARInsertTriggers(writer.estate, writer.info, writer.row, recheck_indexes, nullptr);
@@ -73,7 +84,13 @@ TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** r
         return result;
     if (result != TM_Ok)
         elog(ERROR, "unexpected result %d of an update", static_cast<int>(result));
-    if (!indexes.needed || writer.info->ri_NumIndices == 0)
+    if (!indexes.needed)
+        return TM_Ok;
+    if (writer.estate == nullptr) {
+        (void)insert_plain_index(writer, UNIQUE_CHECK_YES, true);
+        return TM_Ok;
+    }
+    if (writer.info->ri_NumIndices == 0)
         return TM_Ok;
     ensure_range_table(writer); // index maintenance asks it which columns an update changes
     *recheck =
@@ -125,31 +142,63 @@ void end_executor_state(TableWriter& writer) {
     FreeExecutorState(writer.estate);
 }
 
-TableWriter writer_of(Relation rel) {
+// has_other_indexes tells whether the table has any index but its primary key.
+bool has_other_indexes(Relation rel) {
+    if (!rel->rd_rel->relhasindex)
+        return false;
+    List* indexes = RelationGetIndexList(rel);
+    const bool only_primary =
+        indexes == NIL || (list_length(indexes) == 1 && linitial_oid(indexes) == primary_key_index(rel));
+    list_free(indexes);
+    return !only_primary;
+}
+
+void open_plain_index(TableWriter& writer, Relation primary_key) {
+    if (!writer.rel->rd_rel->relhasindex)
+        return;
+    const Oid oid = primary_key_index(writer.rel);
+    if (!OidIsValid(oid))
+        return;
+    writer.index = primary_key != nullptr ? primary_key : index_open(oid, RowExclusiveLock);
+    writer.index_info = BuildIndexInfo(writer.index);
+}
+
+TableWriter writer_of(Relation rel, Relation primary_key) {
     TableWriter writer{};
     writer.rel = rel;
+    writer.borrowed = primary_key != nullptr;
     writer.row = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsHeapTuple);
     writer.row_triggers = has_row_triggers(rel->trigdesc);
-    if (rel->rd_rel->relhasindex || writer.row_triggers || has_checks(rel))
+    if (writer.row_triggers || has_checks(rel) || has_other_indexes(rel))
         begin_executor_state(writer);
+    else
+        open_plain_index(writer, primary_key);
     return writer;
 }
 
 } // namespace
 
 TableWriter open_writer(Oid relid) {
-    return writer_of(table_open(relid, RowExclusiveLock));
+    return writer_of(table_open(relid, RowExclusiveLock), nullptr);
 }
 
 TableWriter try_open_writer(Oid relid) {
     Relation rel = try_table_open(relid, RowExclusiveLock);
-    return rel == nullptr ? TableWriter{} : writer_of(rel);
+    return rel == nullptr ? TableWriter{} : writer_of(rel, nullptr);
+}
+
+TableWriter open_writer_on(Relation rel, Relation primary_key) {
+    return writer_of(rel, primary_key);
 }
 
 void close_writer(TableWriter& writer) {
     ExecDropSingleTupleTableSlot(writer.row);
     if (writer.estate != nullptr)
         end_executor_state(writer);
+    if (writer.borrowed)
+        return;
+    if (writer.index != nullptr)
+        index_close(writer.index, NoLock);
     table_close(writer.rel, NoLock);
 }
 
@@ -180,8 +229,12 @@ void copy_row(TableWriter& writer, TupleTableSlot* source) {
 void insert_row(TableWriter& writer) {
     before_insert(writer);
     table_tuple_insert(writer.rel, writer.row, GetCurrentCommandId(true), 0, nullptr);
+    if (writer.estate == nullptr) {
+        (void)insert_plain_index(writer, UNIQUE_CHECK_YES, false);
+        return;
+    }
     List* recheck = NIL;
-    if (writer.info != nullptr && writer.info->ri_NumIndices > 0)
+    if (writer.info->ri_NumIndices > 0)
         recheck = insert_index_entries(writer.info, writer.row, writer.estate, false, false, nullptr, false);
     after_insert(writer, recheck);
 }
@@ -192,24 +245,29 @@ InsertResult insert_row_speculatively(TableWriter& writer) {
     const std::uint32_t speculation = SpeculativeInsertionLockAcquire(xid);
     table_tuple_insert_speculative(writer.rel, writer.row, GetCurrentCommandId(true), 0, nullptr, speculation);
     bool conflict = false;
-    List* indexes = insert_index_entries(writer.info, writer.row, writer.estate, false, true, &conflict, false);
+    List* indexes = NIL;
+    if (writer.estate == nullptr)
+        conflict = !insert_plain_index(writer, UNIQUE_CHECK_PARTIAL, false);
+    else
+        indexes = insert_index_entries(writer.info, writer.row, writer.estate, false, true, &conflict, false);
     table_tuple_complete_speculative(writer.rel, writer.row, speculation, !conflict);
     SpeculativeInsertionLockRelease(xid);
-    if (conflict) {
-        check_conflicting_indexes(writer, indexes);
-        if (writer.row_triggers)
-            AfterTriggerEndQuery(writer.estate);
-        return InsertResult::CONFLICT;
+    if (!conflict) {
+        after_insert(writer, indexes);
+        return InsertResult::INSERTED;
     }
-    after_insert(writer, indexes);
-    return InsertResult::INSERTED;
+    check_conflicting_indexes(writer, indexes);
+    if (writer.row_triggers)
+        AfterTriggerEndQuery(writer.estate);
+    return InsertResult::CONFLICT;
 }
 
 TM_Result update_row(TableWriter& writer, ItemPointer tid) {
     CheckCmdReplicaIdentity(writer.rel, CMD_UPDATE);
     if (writer.row_triggers)
         return update_row_with_triggers(writer, tid);
-    ExecConstraints(writer.info, writer.row, writer.estate);
+    if (writer.estate != nullptr)
+        ExecConstraints(writer.info, writer.row, writer.estate);
     List* recheck = NIL;
     return update_heap_and_indexes(writer, tid, &recheck);
 }

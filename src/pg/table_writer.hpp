@@ -1,10 +1,16 @@
 // table_writer.hpp: direct inserts and updates of one table, as the executor would do them, without the executor.
 //
-// Purpose: the hot path has no SPI and no plan. What the executor does around a heap write is re-derived here, once:
-// constraints (NOT NULL, CHECK), replica identity, all indexes, and row triggers including foreign keys when somebody
-// has added any. Statement triggers, rules and row level security are bypassed; docs say so. Locking: RowExclusiveLock
-// on the table and its indexes, kept to the end of the transaction, as DML does. Lifetime: a TableWriter lives inside
-// one call; on error the server's resource owners release all of it.
+// Purpose: the hot path has no SPI and no plan. What the executor does around a heap write is re-derived here, once.
+// A table is in one of two shapes, looked at on each open:
+//   plain     as our script made it: at most the primary key index, no row trigger, no CHECK. Heap and index are
+//   written
+//             with nothing around them; NOT NULL holds because the installation check pins our columns.
+//   dressed   somebody added an index, a trigger, a foreign key or a CHECK. An executor state is made and the
+//   executor's
+//             own helpers run: constraints, all indexes, BEFORE and AFTER ROW triggers.
+// Statement triggers, rules and row level security are bypassed in both; docs say so.
+// Locking: RowExclusiveLock on the table and its indexes, kept to the end of the transaction, as DML does.
+// Lifetime: a TableWriter lives inside one call; on error the server's resource owners release all of it.
 #pragma once
 
 #include "core/types.hpp"
@@ -15,19 +21,28 @@ namespace idem::pg {
 // TableWriter is one table opened for writing.
 struct TableWriter {
     Relation rel;
-    EState* estate;      // null where there is nothing for an executor to do: no index, no trigger, no CHECK
-    ResultRelInfo* info; // null likewise
     TupleTableSlot* row; // a heap tuple, formed once: the heap would form it anew at each of its steps
+    bool borrowed;       // rel and index belong to a reader
+
+    // Plain shape.
+    Relation index; // null where the table has none
+    IndexInfo* index_info;
+
+    // Dressed shape; null and false in the plain one.
+    EState* estate;
+    ResultRelInfo* info;
     bool row_triggers;
 };
 
 // InsertResult is what a speculative insert found.
 enum class InsertResult : std::uint8_t { INSERTED, CONFLICT };
 
-// open_writer opens a table; try_open_writer does too unless it is gone, and then leaves rel null; close_writer gives
-// everything but the lock back.
+// open_writer opens a table; try_open_writer does too unless it is gone, and then leaves rel null; open_writer_on
+// writes a table that is open already, with its primary key index. close_writer gives back what was opened, but for the
+// locks.
 TableWriter open_writer(Oid relid);
 TableWriter try_open_writer(Oid relid);
+TableWriter open_writer_on(Relation rel, Relation primary_key);
 void close_writer(TableWriter& writer);
 
 // clear_row starts a new row of NULLs, set_column sets a value in it, store_row makes the tuple of it.
