@@ -53,6 +53,14 @@ SELECT proceed FROM obvious_claim(:actor, 'bench.transaction', :k, :payload) \\g
 SELECT * FROM obvious_complete(:actor, 'bench.transaction', :k, 201, :headers, :body);
 COMMIT;
 """
+LEASE = """\
+SELECT operation_id, token FROM idem_claim(:actor, 'bench.lease', :k, :payload) \\gset
+SELECT * FROM idem_complete(:operation_id, :token, 201, :body, headers => :headers);
+"""
+OBVIOUS_LEASE = """\
+SELECT proceed FROM obvious_claim(:actor, 'bench.lease', :k, :payload) \\gset
+SELECT * FROM obvious_complete(:actor, 'bench.lease', :k, 201, :headers, :body);
+"""
 EXECUTE = "SELECT * FROM idem_execute(:actor, 'bench.transaction', :k, :payload, 'bench_handler');\n"
 
 
@@ -104,7 +112,8 @@ def replay_cases():
         kept = (('op', f'bench.replay{size}'),)
         ours = Stream('idem_claim', KEPT_KEY + REPLAY, variables=kept)
         cases += [
-            Case(f'replay, {label}', ours, Stream('SELECT, hash check', KEPT_KEY + SELECT_CHECKED, variables=kept), 1.0),
+            Case(f'replay, {label}', ours,
+                 Stream('SELECT, hash check', KEPT_KEY + SELECT_CHECKED, variables=kept), 1.0),
             Case(f'replay, {label}', ours, Stream('bare SELECT', KEPT_KEY + SELECT_BARE, variables=kept)),
         ]
     return cases
@@ -120,17 +129,28 @@ def whole_cases():
     ]
 
 
+def stored_cases():
+    """stored_cases are run for what they leave on disk."""
+    return [
+        Case('claim + complete in one transaction', Stream('idem_claim, idem_complete', NEW_KEY + CLAIM_COMPLETE),
+             Stream('in PL/pgSQL', NEW_KEY + OBVIOUS_CLAIM_COMPLETE)),
+        Case('claim, then complete', Stream('idem_claim, idem_complete', NEW_KEY + LEASE),
+             Stream('in PL/pgSQL', NEW_KEY + OBVIOUS_LEASE)),
+    ]
+
+
 def redis_cases():
     ours = Stream('idem_claim', KEPT_KEY + REPLAY, variables=(('op', 'bench.replay200'),))
     return [Case(f'replay, 200 B, {clients} connection{"s" * (clients > 1)}', replace(ours, clients=clients),
                  RedisGet(clients)) for clients in (1, 16)]
 
 
-def size_cases(small, large, kept):
-    """size_cases compares one database with another that holds more keys; ours is the large one."""
-    streams = [('new claim', Stream('idem_claim', NEW_KEY + CLAIM), 0.85),
-               ('replay, any of the keys', Stream('idem_claim', KEPT_KEY + REPLAY,
-                                                  variables=(('op', 'bench.replay200'),)), 0.85),
-               ('INSERT', Stream('INSERT ON CONFLICT', NEW_KEY + INSERT), None)]
-    return [Case(f'{name}: {kept:,} live keys', replace(stream, database=large, variables=stream.variables + (('kept', kept),)),
-                 replace(stream, name='10,000 live keys', database=small), target) for name, stream, target in streams]
+def size_cases(few, many, kept):
+    """size_cases compares a database of many keys (ours) with one of few; `kept` is how many answered keys it has."""
+    replay = Stream('idem_claim', KEPT_KEY + REPLAY, variables=(('op', 'bench.replay200'),))
+    listed = [('new claim', Stream('idem_claim', NEW_KEY + CLAIM), 0.85),
+              ('replay of any key', replay, 0.85),
+              ('INSERT ON CONFLICT', Stream('INSERT ON CONFLICT', NEW_KEY + INSERT), None)]
+    return [Case(f'{name}, {kept:,} live keys',
+                 replace(stream, name=f'{kept:,}', database=many, variables=stream.variables + (('kept', kept),)),
+                 replace(stream, name='10,000', database=few), target) for name, stream, target in listed]

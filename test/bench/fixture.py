@@ -20,20 +20,28 @@ FILL = """
       FROM ours WHERE outcome = 'completed'
 """
 
-# Millions of them, straight into the tables. bench_id is the operation id as the documentation defines it.
+# Millions of them, straight into the tables. The operation id: 122 bits of SHA-256 over the three texts, each after its
+# length.
 FILL_DIRECTLY = """
-    INSERT INTO idem_keys (operation_id, token, created_at, updated_at, lease_until, attempt, profile, state, actor, op,
-                           key, claimed_by, payload_hash, completed_at, expires_at)
-    SELECT bench_id('tenant-1', %(op)s, key), 1000 + n, now(), now(), now(), 1, 0, 'c', 'tenant-1', %(op)s, key,
-           'bench/1', idem_hash(%(payload)s::jsonb), now(), now() + interval '1 day'
-      FROM generate_series(%(from)s, %(to)s) AS n, LATERAL (SELECT (%(first)s + n)::text AS key) AS k;
-    INSERT INTO idem_responses (operation_id, token, status, body_omitted, headers, body)
-    SELECT bench_id('tenant-1', %(op)s, (%(first)s + n)::text), 1000 + n, 201, false, %(headers)s::jsonb, %(body)s
-      FROM generate_series(%(from)s, %(to)s) AS n;
+    WITH k AS MATERIALIZED (
+             SELECT n, key, encode(set_byte(set_byte(d, 6, get_byte(d, 6) & 15 | 128), 8, get_byte(d, 8) & 63 | 128),
+                                   'hex')::uuid AS id
+               FROM (SELECT n, (%(first)s + n)::text AS key FROM generate_series(%(from)s, %(to)s) AS n) AS s,
+                    substr(sha256(int4send(8) || 'tenant-1' || int4send(length(%(op)s)) || %(op)s::bytea ||
+                                  int4send(length(key)) || key::bytea), 1, 16) AS d),
+         keys AS (
+             INSERT INTO idem_keys (operation_id, token, created_at, updated_at, lease_until, attempt, profile, state,
+                                    actor, op, key, claimed_by, payload_hash, completed_at, expires_at)
+             SELECT id, 1000 + n, now(), now(), now(), 1, 0, 'c', 'tenant-1', %(op)s, key, 'bench/1',
+                    idem_hash(%(payload)s::jsonb), now(), now() + interval '1 day'
+               FROM k),
+         responses AS (
+             INSERT INTO idem_responses (operation_id, token, status, body_omitted, headers, body)
+             SELECT id, 1000 + n, 201, false, %(headers)s::jsonb, %(body)s FROM k)
     INSERT INTO obvious
-    SELECT 'tenant-1', %(op)s, (%(first)s + n)::text, sha256(convert_to(%(payload)s::jsonb::text, 'UTF8')), 'completed',
-           201, %(headers)s::jsonb, %(body)s, now(), now()
-      FROM generate_series(%(from)s, %(to)s) AS n
+    SELECT 'tenant-1', %(op)s, key, sha256(convert_to(%(payload)s::jsonb::text, 'UTF8')), 'completed', 201,
+           %(headers)s::jsonb, %(body)s, now(), now()
+      FROM k
 """
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """instructions.py: instructions per call, counted by callgrind on a single-user server.
 
-Each case is a prepared statement that is executed N and then 2N times on copies of one data directory. The difference
-over N is one call with the parsing of its EXECUTE, its transaction and its commit; start and first use cancel out. Rivals
-are counted in the same way, so these ratios are free of the noise of clocks, but know nothing of memory, of system calls
-and of the wire. Instructions depend on the builds of server and compiler: the baseline is Debian 12's.
+Each case is a prepared statement that is executed N and then 2N times on copies of one data directory. The
+difference over N is one call with the parsing of its EXECUTE, its transaction and its commit; start and first use
+cancel out. Rivals are counted in the same way, so these ratios are free of the noise of clocks, but know nothing of memory, of
+system calls and of the wire. Instructions depend on the builds of server and compiler: the baseline is Debian 12's.
 
     instructions.py                     count, compare with instructions.txt; exit 1 when ours is more than 3 % worse
     instructions.py --write             count and print what instructions.txt should hold
@@ -42,7 +42,7 @@ class Counted:
     literals: dict = field(default_factory=dict)
 
     def statement(self):
-        """statement returns the script as one statement that gives one column: single-user servers print all they get."""
+        """statement returns the script as one statement of one column: a single-user server prints all it gets."""
         text = ' '.join(line for line in self.script.splitlines() if not line.startswith('\\')).rstrip(' ;')
         return re.sub(r'SELECT (r\.)?\*', 'SELECT body' if 'obvious_' in text else 'SELECT outcome', text)
 
@@ -64,10 +64,10 @@ def counted():
     """counted returns all cases; a rival follows what it is compared with."""
     listed = {
         'claim': Counted(cases.CLAIM, new_key),
-        'claim: INSERT ON CONFLICT': Counted(cases.INSERT, new_key, ours=False),
+        'claim: INSERT ON CONFLICT': Counted(cases.INSERT, new_key, False),
         'complete': Counted(COMPLETE, open_claim),
         'claim + complete': Counted(cases.CLAIM_COMPLETE.replace('r.*', 'r.outcome'), new_key),
-        'claim + complete: PL/pgSQL': Counted(cases.OBVIOUS_CLAIM_COMPLETE.replace('r.*', 'r.body'), new_key, ours=False),
+        'claim + complete: PL/pgSQL': Counted(cases.OBVIOUS_CLAIM_COMPLETE.replace('r.*', 'r.body'), new_key, False),
         'execute': Counted(cases.EXECUTE, new_key),
     }
     for size, label in cases.ANSWER_SIZES.items():

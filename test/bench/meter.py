@@ -86,7 +86,7 @@ class Meter:
         log = os.path.join(self.folder.name, 'log')
         command = [PGBENCH, '-n', '-M', 'prepared', '-T', str(seconds), '-c', str(stream.clients), '-l',
                    '--log-prefix', log, '-f', self.script(stream.script)]
-        for name, value in dict(VARIABLES, kept=self.kept, **dict(stream.variables)).items():
+        for name, value in (VARIABLES | {'kept': self.kept} | dict(stream.variables)).items():
             command += ['-D', f'{name}={value}']
         before = self.children_cpu()
         done = subprocess.run(command + [stream.database], capture_output=True, text=True,

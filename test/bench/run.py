@@ -47,28 +47,38 @@ def median(samples, name):
 
 
 def compare(case, samples):
-    """compare returns a row: medians, and medians of the rounds' ratios. Above 1: ours is faster, or takes less CPU."""
+    """compare returns a row. Ratios above 1: ours is faster, or takes less CPU.
+
+    Rates are medians, and medians of the rounds' ratios. Of CPU times it is the least disturbed round that counts:
+    neighbours on the machine only ever add to them.
+    """
     ours, rival = samples[case.ours], samples[case.rival]
     row = dict(case=case.name, ours=case.ours.name, rival=case.rival.name, target=case.target,
-               ratio=statistics.median(a.rate / b.rate for a, b in zip(ours, rival)),
-               cpu_ratio=statistics.median(b.cpu_us / a.cpu_us for a, b in zip(ours, rival)))
+               ratio=statistics.median(a.rate / b.rate for a, b in zip(ours, rival)))
     for side, seen in (('ours', ours), ('rival', rival)):
-        row |= {f'{side}_{name}': median(seen, name) for name in ('rate', 'cpu_us', 'p95_ms')}
+        row |= {f'{side}_rate': median(seen, 'rate'), f'{side}_p95_ms': median(seen, 'p95_ms'),
+                f'{side}_cpu_us': min(sample.cpu_us for sample in seen)}
+    row['cpu_ratio'] = row['rival_cpu_us'] / row['ours_cpu_us']
     return row
 
 
 def stored_bytes(bench):
-    """stored_bytes returns a row: what one completed key with an answer of 200 bytes takes on disk, indexes included."""
-    case = next(case for case in cases.whole_cases() if 'one statement' in case.name)
-    row = dict(case='bytes per completed key, 200 B answer', ours=case.ours.name, rival=case.rival.name)
-    for side, stream in (('ours', case.ours), ('rival', case.rival)):
-        before = relation_sizes(bench.admin)
-        calls = bench.run(stream, 2 * SECONDS).calls
-        grown = {name: (size - before[name]) / calls for name, size in relation_sizes(bench.admin).items()}
-        row[f'{side}_relations'] = {name: round(size, 1) for name, size in grown.items() if size > 0}
-        row[f'{side}_bytes'] = sum(grown.values())
-    row['ratio'] = row['rival_bytes'] / row['ours_bytes']
-    return row
+    """stored_bytes returns rows: what one completed key with an answer of 200 bytes takes on disk, indexes included.
+
+    Nothing is vacuumed here, so this is the first time round; later keys fill what dead versions leave.
+    """
+    rows = []
+    for case in cases.stored_cases():
+        row = dict(case=f'bytes per key: {case.name}', ours=case.ours.name, rival=case.rival.name, target='200–800 B')
+        for side, stream in (('ours', case.ours), ('rival', case.rival)):
+            before = relation_sizes(bench.admin)
+            calls = bench.run(stream, 2 * SECONDS).calls
+            grown = {name: (size - before[name]) / calls for name, size in relation_sizes(bench.admin).items()}
+            row[f'{side}_relations'] = {name: round(size, 1) for name, size in grown.items() if size > 0}
+            row[f'{side}_bytes'] = sum(grown.values())
+        row['ratio'] = row['rival_bytes'] / row['ours_bytes']
+        rows.append(row)
+    return rows
 
 
 def relation_sizes(admin):
@@ -84,30 +94,29 @@ def storms():
     ours, rival = storm.run(CROWD, STORM_ROUNDS)
     names = dict(ours='idem_claim', rival='in PL/pgSQL')
     return [dict(case=f'{CROWD} wait for one key: commit to last answer', **names, ours_ms=ours.made_ms,
-                 rival_ms=rival.made_ms, ratio=rival.made_ms / ours.made_ms),
+                 rival_ms=rival.made_ms, ratio=rival.made_ms / ours.made_ms, target='≤ 50 ms'),
             dict(case=f'{CROWD} wait for one key: commit to last received', **names, ours_ms=ours.received_ms,
                  rival_ms=rival.received_ms, ratio=rival.received_ms / ours.received_ms),
             dict(case=f'{CROWD} wait for one key: CPU of all while waiting', **names, ours_core=ours.waiting_cpu,
-                 rival_core=rival.waiting_cpu)]
+                 rival_core=rival.waiting_cpu, target='< 5 %')]
+
+
+AMOUNTS = (('rate', ',.0f', ''), ('bytes', ',.0f', ' B'), ('ms', '.1f', ' ms'), ('core', '.2f', ' % of a core'))
 
 
 def cells(row):
-    """cells returns the texts of a row of the table."""
+    """cells returns the texts of a row of the table; what a row does not have is empty."""
     def number(name, form):
         return format(row[name], form) if row.get(name) is not None else ''
 
     def amount(side):
-        for name, form, unit in (('rate', ',.0f', ''), ('bytes', ',.0f', ' B'), ('ms', '.1f', ' ms'),
-                                 ('core', '.2f', ' % of a core')):
-            if f'{side}_{name}' in row:
-                return number(f'{side}_{name}', form) + unit
-        return ''
+        return ''.join(number(f'{side}_{name}', form) + unit for name, form, unit in AMOUNTS if f'{side}_{name}' in row)
 
-    target = '200–800 B' if 'ours_bytes' in row else '≤ 50 ms' if 'answer' in row['case'] and 'ours_ms' in row else \
-        '< 5 %' if 'ours_core' in row else f"≥ {row['target']:.2f}" if row.get('target') else ''
-    return [row['case'], row['ours'], row['rival'], amount('ours'), amount('rival'), number('ratio', '.2f'), target,
-            number('ours_cpu_us', '.1f'), number('rival_cpu_us', '.1f'), number('cpu_ratio', '.2f'),
-            number('ours_p95_ms', '.3f'), number('rival_p95_ms', '.3f')]
+    target = row.get('target') or ''
+    return [row['case'], row['ours'], row['rival'], amount('ours'), amount('rival'), number('ratio', '.2f'),
+            target if isinstance(target, str) else f'≥ {target:.2f}', number('ours_cpu_us', '.1f'),
+            number('rival_cpu_us', '.1f'), number('cpu_ratio', '.2f'), number('ours_p95_ms', '.3f'),
+            number('rival_p95_ms', '.3f')]
 
 
 def print_table(rows):
@@ -115,8 +124,8 @@ def print_table(rows):
     print('|---|---|---' + '|--:' * (len(HEADINGS) - 3) + '|')
     for row in rows:
         print('| ' + ' | '.join(cells(row)) + ' |')
-    print('\nRatios above 1: ours is faster, or takes less CPU time of the server. The guide asks for a p95 of 1–5 ms and '
-          '200–800 bytes per key.')
+    print('\nRatios above 1: ours is faster, or takes less CPU time of the server. '
+          'The guide asks for a p95 of 1–5 ms and 200–800 bytes per key.')
 
 
 def wanted_cases():
@@ -147,7 +156,7 @@ def main():
         samples = measure(bench, wanted)
         rows = [compare(case, samples) for case in wanted]
         if ONLY.search('bytes'):
-            rows.append(stored_bytes(bench))
+            rows += stored_bytes(bench)
         if ONLY.search('storm'):
             rows += storms()
     finally:

@@ -7,16 +7,6 @@ SELECT idem_set_policy('bench.sha256', 'default', '{"mode": "lease", "hash_algor
 SELECT idem_set_policy('bench.transaction', 'default', '{"mode": "transaction"}');
 SELECT idem_set_policy('bench.storm', 'default', '{"mode": "transaction", "max_waiters": 256, "wait": "60 seconds"}');
 
--- bench_id is the operation id: 122 bits of SHA-256 over the three texts, each after its length.
-CREATE FUNCTION bench_id(actor text, op text, key text) RETURNS uuid
-LANGUAGE sql AS $$
-    SELECT encode(set_byte(set_byte(d, 6, get_byte(d, 6) & 15 | 128), 8, get_byte(d, 8) & 63 | 128), 'hex')::uuid
-      FROM (SELECT substr(sha256(int4send(length(a)) || a || int4send(length(o)) || o || int4send(length(k)) || k),
-                          1, 16)
-              FROM (SELECT convert_to(actor, 'UTF8'), convert_to(op, 'UTF8'), convert_to(key, 'UTF8')) AS t (a, o, k))
-           AS h (d)
-$$;
-
 CREATE TABLE obvious (
     actor_id     text        NOT NULL,
     op           text        NOT NULL,

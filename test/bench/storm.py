@@ -16,10 +16,12 @@ import fixture
 
 WATCHED = 1.0
 
-OURS = ("SELECT outcome, body, extract(epoch FROM clock_timestamp()) FROM idem_claim('tenant-1', 'bench.storm', $1, $2)",
+OURS = ("SELECT outcome, body, extract(epoch FROM clock_timestamp()) "
+        "FROM idem_claim('tenant-1', 'bench.storm', $1, $2)",
         "SELECT r.outcome FROM idem_claim('tenant-1', 'bench.storm', %s, %s::jsonb) AS c, "
         "idem_complete(c.operation_id, c.token, 201, %s) AS r")
-RIVAL = ("SELECT state, body, extract(epoch FROM clock_timestamp()) FROM obvious_claim('tenant-1', 'bench.storm', $1, $2)",
+RIVAL = ("SELECT state, body, extract(epoch FROM clock_timestamp()) "
+         "FROM obvious_claim('tenant-1', 'bench.storm', $1, $2)",
          "SELECT r.status FROM obvious_claim('tenant-1', 'bench.storm', %s, %s::jsonb) AS c, "
          "obvious_complete('tenant-1', 'bench.storm', %s, 201, NULL, %s) AS r")
 
