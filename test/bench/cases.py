@@ -129,14 +129,13 @@ def whole_cases():
     ]
 
 
-def stored_cases():
+def stored_cases(database):
     """stored_cases are run for what they leave on disk."""
-    return [
-        Case('claim + complete in one transaction', Stream('idem_claim, idem_complete', NEW_KEY + CLAIM_COMPLETE),
-             Stream('in PL/pgSQL', NEW_KEY + OBVIOUS_CLAIM_COMPLETE)),
-        Case('claim, then complete', Stream('idem_claim, idem_complete', NEW_KEY + LEASE),
-             Stream('in PL/pgSQL', NEW_KEY + OBVIOUS_LEASE)),
-    ]
+    def case(name, ours, rival):
+        return Case(name, Stream('idem_claim, idem_complete', NEW_KEY + ours, database=database),
+                    Stream('in PL/pgSQL', NEW_KEY + rival, database=database))
+    return [case('claim + complete in one transaction', CLAIM_COMPLETE, OBVIOUS_CLAIM_COMPLETE),
+            case('claim, then complete', LEASE, OBVIOUS_LEASE)]
 
 
 def redis_cases():

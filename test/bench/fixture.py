@@ -50,14 +50,14 @@ def connect(database='postgres'):
 
 
 def create(database, count):
-    """create makes a database, unless it is postgres, with so many answered keys of each size."""
+    """create makes a database, unless it is postgres, with so many answered keys of each size, if any."""
     if database != 'postgres':
         with connect() as admin:
             admin.execute(f'CREATE DATABASE {database}')
     with connect(database) as admin:
         with open(os.path.join(HERE, 'setup.sql')) as file:
             admin.execute(file.read())
-        for size in cases.ANSWER_SIZES:
+        for size in cases.ANSWER_SIZES if count else ():
             fill(admin, size, count)
         settle(admin)
 
@@ -72,11 +72,12 @@ def fill(admin, size, count):
 def fill_directly(database, first, last):
     """fill_directly adds the answered keys from first to last in steps, so that progress and memory stay in sight."""
     step = 1_000_000
-    with psycopg.ClientCursor(connect(database)) as admin:
+    with connect(database) as admin:
+        cursor = psycopg.ClientCursor(admin)
         for start in range(first, last + 1, step):
-            admin.execute(FILL_DIRECTLY, {'first': cases.FIRST_KEPT, 'from': start, 'to': min(start + step - 1, last),
-                                          'op': 'bench.replay200', 'payload': cases.PAYLOAD, 'headers': cases.HEADERS,
-                                          'body': cases.BODY})
+            cursor.execute(FILL_DIRECTLY, {'first': cases.FIRST_KEPT, 'from': start, 'to': min(start + step - 1, last),
+                                           'op': 'bench.replay200', 'payload': cases.PAYLOAD, 'headers': cases.HEADERS,
+                                           'body': cases.BODY})
         settle(admin)
 
 
