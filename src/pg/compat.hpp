@@ -84,6 +84,16 @@ inline void init_range_table(EState* estate, Relation rel) {
 #endif
 }
 
+// check_is_enforced tells whether new rows must satisfy a CHECK.
+inline bool check_is_enforced(const ConstrCheck& check) {
+#if PG_VERSION_NUM >= 180000
+    return check.ccenforced;
+#else
+    (void)check;
+    return true;
+#endif
+}
+
 // run_before_update_triggers runs BEFORE ROW triggers on a row the caller has locked; false: a trigger skips the row.
 inline bool run_before_update_triggers(EState* estate, ResultRelInfo* info, ItemPointer tid, TupleTableSlot* row) {
     EPQState recheck;

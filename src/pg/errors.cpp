@@ -213,6 +213,22 @@ void error_unique_violation(const char* index) {
     pg_unreachable();
 }
 
+void error_null_column(Relation relation, const char* column) {
+    ereport(ERROR, (errcode(ERRCODE_NOT_NULL_VIOLATION),
+                    errmsg("null value in column \"%s\" of relation \"%s\" violates not-null constraint", column,
+                           RelationGetRelationName(relation)),
+                    errtable(relation)));
+    pg_unreachable();
+}
+
+void error_check_violation(Relation relation, const char* constraint) {
+    ereport(ERROR, (errcode(ERRCODE_CHECK_VIOLATION),
+                    errmsg("new row for relation \"%s\" violates check constraint \"%s\"",
+                           RelationGetRelationName(relation), constraint),
+                    errtableconstraint(relation, constraint)));
+    pg_unreachable();
+}
+
 void error_retries_exhausted() {
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not claim the key: the row keeps changing")));
     pg_unreachable();

@@ -55,6 +55,8 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_table_shape(const char* relation, const char* problem);
 [[noreturn]] void error_row_skipped(const char* relation);
 [[noreturn]] void error_unique_violation(const char* index);
+[[noreturn]] void error_null_column(Relation relation, const char* column);
+[[noreturn]] void error_check_violation(Relation relation, const char* constraint);
 [[noreturn]] void error_retries_exhausted();
 [[noreturn]] void error_identity_mismatch(const core::OperationId& id);
 [[noreturn]] void error_answer_missing(const core::OperationId& id);

@@ -26,6 +26,38 @@ void ensure_range_table(TableWriter& writer) {
         init_range_table(writer.estate, writer.rel);
 }
 
+// prepare_checks makes the CHECKs that somebody has added ready to run.
+void prepare_checks(TableWriter& writer) {
+    if (!has_checks(writer.rel))
+        return;
+    const TupleConstr* constraints = RelationGetDescr(writer.rel)->constr;
+    const MemoryContext caller = MemoryContextSwitchTo(writer.estate->es_query_cxt);
+    writer.checks = static_cast<ExprState**>(palloc0(sizeof(ExprState*) * constraints->num_check));
+    for (int i = 0; i < constraints->num_check; ++i) {
+        const ConstrCheck& check = constraints->check[i];
+        if (check_is_enforced(check))
+            writer.checks[i] = ExecPrepareExpr(static_cast<Expr*>(stringToNode(check.ccbin)), writer.estate);
+    }
+    MemoryContextSwitchTo(caller);
+}
+
+// check_constraints does what ExecConstraints does, but for its DETAIL: that would show the row, and keys and payloads
+// do not belong into a log.
+void check_constraints(TableWriter& writer) {
+    const TupleDesc desc = RelationGetDescr(writer.rel);
+    for (int i = 0; i < desc->natts; ++i)
+        if (TupleDescAttr(desc, i)->attnotnull && slot_attisnull(writer.row, i + 1))
+            error_null_column(writer.rel, NameStr(TupleDescAttr(desc, i)->attname));
+    if (writer.checks == nullptr)
+        return;
+    ExprContext* context = GetPerTupleExprContext(writer.estate);
+    context->ecxt_scantuple = writer.row;
+    for (int i = 0; i < desc->constr->num_check; ++i)
+        if (writer.checks[i] != nullptr && !ExecCheck(writer.checks[i], context))
+            error_check_violation(writer.rel, desc->constr->check[i].ccname);
+    ResetPerTupleExprContext(writer.estate);
+}
+
 // before_insert runs what belongs before the heap insert; a trigger that skips the row is refused, because a claim
 // without a row would be a lie.
 void before_insert(TableWriter& writer) {
@@ -35,7 +67,7 @@ void before_insert(TableWriter& writer) {
             error_row_skipped(RelationGetRelationName(writer.rel));
     }
     if (writer.estate != nullptr)
-        ExecConstraints(writer.info, writer.row, writer.estate);
+        check_constraints(writer);
 }
 
 // insert_plain_index adds writer.row to the primary key index; false where a partial check found a rival.
@@ -112,7 +144,7 @@ TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid) {
     AfterTriggerBeginQuery();
     if (!run_before_update_triggers(writer.estate, writer.info, tid, writer.row))
         error_row_skipped(RelationGetRelationName(writer.rel));
-    ExecConstraints(writer.info, writer.row, writer.estate);
+    check_constraints(writer);
     List* recheck = NIL;
     const TM_Result result = update_heap_and_indexes(writer, tid, &recheck);
     if (result != TM_Ok)
@@ -129,9 +161,9 @@ void begin_executor_state(TableWriter& writer) {
     InitResultRelInfo(writer.info, writer.rel, 1, nullptr, 0);
     // Not `speculative`: that would look up operators for arbiter indexes, and there are none to name.
     ExecOpenIndices(writer.info, false);
-    // Triggers look there, and the message of a violated CHECK.
-    if (writer.row_triggers || has_checks(writer.rel))
+    if (writer.row_triggers)
         ensure_range_table(writer);
+    prepare_checks(writer);
 }
 
 void end_executor_state(TableWriter& writer) {
@@ -267,7 +299,7 @@ TM_Result update_row(TableWriter& writer, ItemPointer tid) {
     if (writer.row_triggers)
         return update_row_with_triggers(writer, tid);
     if (writer.estate != nullptr)
-        ExecConstraints(writer.info, writer.row, writer.estate);
+        check_constraints(writer);
     List* recheck = NIL;
     return update_heap_and_indexes(writer, tid, &recheck);
 }

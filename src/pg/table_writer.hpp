@@ -31,6 +31,7 @@ struct TableWriter {
     // Dressed shape; null and false in the plain one.
     EState* estate;
     ResultRelInfo* info;
+    ExprState** checks; // one for each CHECK of the table; null where it has none
     bool row_triggers;
 };
 

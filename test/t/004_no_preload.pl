@@ -85,7 +85,7 @@ is($owner->ask(q(
 	SELECT outcome FROM idem_claim('t', 'o', 'life', '{"a": 2}', wait => '0');
 	SELECT outcome, token > :token FROM idem_claim('t', 'o', 'life', '{"a": 1}', attempt_id => '11111111-1111-1111-1111-111111111111');
 	SELECT token FROM idem_claim('t', 'o', 'life', '{"a": 1}', attempt_id => '11111111-1111-1111-1111-111111111111') \gset
-	SELECT outcome FROM idem_extend(:'id', :token, '1 min');
+	SELECT state FROM idem_extend(:'id', :token, '1 min');
 	SELECT checkpoint FROM idem_checkpoint(:'id', :token, '{"n": 1}');
 	SELECT outcome FROM idem_release(:'id', :token);
 	SELECT outcome, attempt, checkpoint FROM idem_claim('t', 'o', 'life', '{"a": 1}');
