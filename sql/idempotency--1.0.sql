@@ -399,25 +399,27 @@ SELECT DISTINCT ON (k.operation_id)
 COMMENT ON VIEW idem_unfinished IS
 'key life: Committed claims that were not finished: running, lapsed (lease over; indeterminate once grace is over too), indeterminate. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state <> ''running'' ORDER BY age DESC';
 
+-- Polymorphic functions are qualified and operators get equal types: a namesake in this schema that fits better than the
+-- server's own would be bound for good.
 CREATE VIEW idem_help AS
 SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
        c.name,
        substring(d.description FROM '^[a-z ]+: ([^\n]*?)(?: Example: [^\n]*)?(?:\n|$)') AS summary,
        substring(d.description FROM 'Example: ([^\n]*)') AS example
-  FROM (SELECT p.oid, 'pg_catalog.pg_proc'::pg_catalog.regclass AS class, p.proname AS name
+  FROM (SELECT p.oid, 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, p.proname AS name
           FROM pg_catalog.pg_proc p
         UNION ALL
-        SELECT r.oid, 'pg_catalog.pg_class'::pg_catalog.regclass, r.relname
+        SELECT r.oid, 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid, r.relname
           FROM pg_catalog.pg_class r
          WHERE r.relkind IN ('r', 'v')) c
   JOIN pg_catalog.pg_depend e ON e.objid = c.oid AND e.classid = c.class AND e.deptype = 'e'
-                             AND e.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
+                             AND e.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid
   JOIN pg_catalog.pg_extension x ON x.oid = e.refobjid AND x.extname = 'idempotency'
   JOIN pg_catalog.pg_description d ON d.objoid = c.oid AND d.classoid = c.class AND d.objsubid = 0
- ORDER BY array_position(ARRAY['day one', 'key life', 'http', 'families', 'policy', 'admin', 'internal'],
-                         substring(d.description FROM '^([a-z ]+): ')),
-          array_position(ARRAY['idem_claim', 'idem_complete', 'idem_fail', 'idem_execute', 'idem_lookup',
-                               'idem_set_policy', 'idem_http_response']::name[], c.name),
+ ORDER BY pg_catalog.array_position(ARRAY['day one', 'key life', 'http', 'families', 'policy', 'admin', 'internal'],
+                                    substring(d.description FROM '^([a-z ]+): ')),
+          pg_catalog.array_position(ARRAY['idem_claim', 'idem_complete', 'idem_fail', 'idem_execute', 'idem_lookup',
+                                          'idem_set_policy', 'idem_http_response']::name[], c.name),
           c.name;
 COMMENT ON VIEW idem_help IS
 'policy: This reference as a table: topic, name, summary, example; the seven of day one first. Example: SELECT name, summary, example FROM idem_help WHERE topic = ''day one''';
