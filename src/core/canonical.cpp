@@ -110,6 +110,20 @@ void CanonicalWriter::number(const Decimal& value) noexcept {
     needs_comma_ = true;
 }
 
+void CanonicalWriter::raw(Bytes text) noexcept {
+    reserve(1);
+    separate();
+    while (!text.empty()) {
+        reserve(1);
+        const auto room = static_cast<std::size_t>(end_ - at_);
+        const Bytes portion = text.substr(0, room);
+        std::memcpy(at_, portion.data(), portion.size());
+        at_ += portion.size();
+        text.remove_prefix(portion.size());
+    }
+    needs_comma_ = true;
+}
+
 void CanonicalWriter::quoted(Bytes text) noexcept {
     reserve(2);
     separate();

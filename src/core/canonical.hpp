@@ -54,6 +54,9 @@ public:
     void boolean(bool value) noexcept { literal(value ? Bytes("true") : Bytes("false")); }
     void null() noexcept { literal(Bytes("null")); }
 
+    // raw writes a value whose canonical text is there already, of any size.
+    void raw(Bytes text) noexcept;
+
     // line_break ends a root value with a line feed; another root value may follow. No canonical text contains a raw
     // line feed, so the two stay apart.
     void line_break() noexcept {

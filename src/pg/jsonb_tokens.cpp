@@ -37,7 +37,8 @@ bool is_ascii(Bytes text) {
     return (seen & 0x8080808080808080) == 0;
 }
 
-// utf8_of returns text in UTF-8: text itself if it already is, else a palloc'd conversion.
+} // namespace
+
 Bytes utf8_of(Bytes text) {
     const int encoding = GetDatabaseEncoding();
     if (encoding == PG_UTF8 || is_ascii(text)) {
@@ -56,6 +57,8 @@ void free_conversion(Bytes converted, Bytes original) {
     }
 }
 
+namespace {
+
 // --- numeric --------------------------------------------------------------------------------------------------------
 
 constexpr std::uint16_t NUMERIC_FLAGS = 0xC000; // 00 positive, 40 negative, 80 short form, C0 NaN or infinity
@@ -66,7 +69,8 @@ constexpr std::uint16_t SHORT_NEGATIVE = 0x2000;
 constexpr std::uint16_t SHORT_WEIGHT_SIGN = 0x0040;
 constexpr std::uint16_t SHORT_WEIGHT_MASK = 0x003F;
 
-// decimal_of views a stored numeric as core's Decimal.
+} // namespace
+
 Decimal decimal_of(const char* stored) {
     if (unlikely(!VARATT_IS_4B_U(stored))) {
         stored = reinterpret_cast<const char*>(pg_detoast_datum(reinterpret_cast<varlena*>(const_cast<char*>(stored))));
@@ -97,6 +101,8 @@ Decimal decimal_of(const char* stored) {
     value.count = static_cast<std::uint32_t>((size - header_size) / sizeof(std::int16_t));
     return value;
 }
+
+namespace {
 
 // --- the walk -------------------------------------------------------------------------------------------------------
 

@@ -20,4 +20,12 @@ void write_jsonb(const Jsonb* value, core::CanonicalWriter& writer);
 // write_string writes text (server encoding) to writer as one JSON string. Errors as write_jsonb.
 void write_string(core::Bytes text, core::CanonicalWriter& writer);
 
+// utf8_of returns text (server encoding) in UTF-8: text itself if it is that already, else a palloc'd conversion, which
+// free_conversion frees. Errors as write_jsonb.
+core::Bytes utf8_of(core::Bytes text);
+void free_conversion(core::Bytes converted, core::Bytes original);
+
+// decimal_of views a stored numeric, from its varlena header on, as core's Decimal; it lives as long as the numeric.
+core::Decimal decimal_of(const char* stored);
+
 } // namespace idem::pg
