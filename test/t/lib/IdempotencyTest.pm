@@ -46,13 +46,13 @@ sub session
 	return IdempotencyTest::Session->new($given{connstr} // $node->connstr($database // 'postgres'), %given);
 }
 
-# script_file writes a pgbench script and returns its name.
+# script_file writes a script for pgbench or psql and returns its name.
 my $scripts = 0;
 
 sub script_file
 {
 	my ($script) = @_;
-	my $file = "$PostgreSQL::Test::Utils::tmp_check/bench_$$" . '_' . ++$scripts . '.sql';
+	my $file = "$PostgreSQL::Test::Utils::tmp_check/script_$$" . '_' . ++$scripts . '.sql';
 	open my $out, '>', $file or die "$file: $!";
 	print $out $script;
 	close $out;
@@ -203,10 +203,11 @@ sub new
 
 sub pid { return $_[0]{pid} }
 
-# send SQL: starts it.
+# send SQL: starts it. What is longer than a pipe holds goes through a file.
 sub send
 {
 	my ($self, $sql) = @_;
+	$sql = '\i ' . IdempotencyTest::script_file("$sql\n;\n") if length $sql > 30000;
 	my $mark = 'answered ' . ++$self->{asked};
 	$self->{sent_at} = Time::HiRes::time;
 	$self->{in} .= "$sql\n;\n\\echo '$mark'\n\\warn '$mark'\n";
