@@ -52,11 +52,13 @@ SELECT outcome, proceed, replayed, token, state, status, headers, body, complete
 SELECT outcome, status, body FROM idem_lookup_id(:'id');
 
 -- another payload: conflict; array order and types count, null is not absence
-SELECT p, outcome FROM unnest(ARRAY['{"amount": 10, "to": {"a": 1, "b": [2, 1]}}', '{"amount": "10", "to": {"a": 1, "b": [1, 2]}}',
+SELECT p, outcome FROM unnest(ARRAY['{"amount": 10, "to": {"a": 1, "b": [2, 1]}}',
+    '{"amount": "10", "to": {"a": 1, "b": [1, 2]}}',
     '{"amount": 10, "to": {"a": 1, "b": [1, 2]}, "x": null}', 'null', '{}']::jsonb[]) WITH ORDINALITY AS t (p, n),
     idem_claim('claim.actor', 'claim.op', 'second', p) ORDER BY n;
 SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'second');
-SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'second', '{"amount": 10, "to": {"a": 1, "b": [1, 2]}}', target => 'order-1');
+SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'second', '{"amount": 10, "to": {"a": 1, "b": [1, 2]}}',
+    target => 'order-1');
 
 -- no payload is a payload of its own, and so are bytes
 SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'bare');
@@ -71,26 +73,35 @@ SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'target', '{}', target
 
 -- one key, other actor or op: other operations; the first is untouched
 SELECT md5(k::text) AS before FROM idem_keys k WHERE actor = 'claim.actor' AND op = 'claim.op' AND key = 'second' \gset
-SELECT a, o, outcome, proceed, body FROM (VALUES ('claim.actor', 'claim.op2'), ('claim.other', 'claim.op'), ('CLAIM.ACTOR', 'claim.op')) AS v (a, o),
+SELECT a, o, outcome, proceed, body FROM (VALUES ('claim.actor', 'claim.op2'), ('claim.other', 'claim.op'),
+    ('CLAIM.ACTOR', 'claim.op')) AS v (a, o),
     idem_claim(v.a, v.o, 'second', '{"amount": 10, "to": {"a": 1, "b": [1, 2]}}') ORDER BY a, o;
-SELECT md5(k::text) = :'before' AS untouched FROM idem_keys k WHERE actor = 'claim.actor' AND op = 'claim.op' AND key = 'second';
+SELECT md5(k::text) = :'before' AS untouched FROM idem_keys k WHERE actor = 'claim.actor' AND op = 'claim.op'
+    AND key = 'second';
 
 -- attempt_id: shown again while the claim lives, it resumes with a greater token; another one waits
-SELECT operation_id AS id, token FROM idem_claim('claim.actor', 'claim.op', 'ack', '{}', attempt_id => '00000000-0000-4000-8000-000000000001') \gset
+SELECT operation_id AS id, token FROM idem_claim('claim.actor', 'claim.op', 'ack', '{}',
+    attempt_id => '00000000-0000-4000-8000-000000000001') \gset
 SELECT outcome, proceed, attempt, token > :token AS greater, state, token AS resumed
   FROM idem_claim('claim.actor', 'claim.op', 'ack', '{}', attempt_id => '00000000-0000-4000-8000-000000000001') \gset r_
-SELECT :'r_outcome' AS outcome, :'r_proceed' AS proceed, :r_attempt AS attempt, :'r_greater' AS greater, :'r_state' AS state;
-SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'ack', '{}', wait => '0', attempt_id => '00000000-0000-4000-8000-000000000002');
+SELECT :'r_outcome' AS outcome, :'r_proceed' AS proceed, :r_attempt AS attempt, :'r_greater' AS greater,
+    :'r_state' AS state;
+SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'ack', '{}', wait => '0',
+    attempt_id => '00000000-0000-4000-8000-000000000002');
 SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'ack', '{}', wait => '0');
-SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'ack', '{"x": 1}', wait => '0', attempt_id => '00000000-0000-4000-8000-000000000001');
+SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'ack', '{"x": 1}', wait => '0',
+    attempt_id => '00000000-0000-4000-8000-000000000001');
 SELECT pg_temp.error_of(format('SELECT idem_complete(%L, %s)', :'id', :token));
 SELECT outcome FROM idem_complete(:'id', :r_resumed);
 
 -- what is stored of a claim
-SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'stored', '{}', parent_operation_id => '00000000-0000-8000-8000-000000000009',
-    traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', lease => '90 s', ttl => '2 days', capabilities_version => 1);
+SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'stored', '{}',
+    parent_operation_id => '00000000-0000-8000-8000-000000000009',
+    traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', lease => '90 s', ttl => '2 days',
+        capabilities_version => 1);
 SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'untraced', '{}', traceparent => E'not a trace\nparent');
-SELECT key, state, parent, traceparent, ttl_s, lease_until - created_at AS lease, attempt, profile, octet_length(payload_hash) AS hash,
+SELECT key, state, parent, traceparent, ttl_s, lease_until - created_at AS lease, attempt, profile,
+    octet_length(payload_hash) AS hash,
        payload, claimed_by ~ '/[0-9]+$' AS by_process
   FROM idem_keys WHERE actor = 'claim.actor' AND key IN ('stored', 'untraced') ORDER BY key;
 
@@ -103,27 +114,37 @@ SELECT n, outcome, proceed, operation_id, left(r.key, 20) AS key, reason, detail
        idem_claim('claim.actor', 'claim.strict', k, p) AS r ORDER BY n;
 SELECT outcome, reason FROM idem_claim('claim.actor', 'claim.op', '', '{}');
 SELECT outcome, reason FROM idem_claim('claim.actor', 'claim.op', repeat('k', 256), '{}');
-SELECT outcome, reason FROM idem_claim('claim.actor', 'claim.op', 'big', payload_bytes => convert_to(repeat('p', 1048577), 'UTF8'));
-SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'just under', payload_bytes => convert_to(repeat('p', 1048576), 'UTF8'));
+SELECT outcome, reason FROM idem_claim('claim.actor', 'claim.op', 'big', payload_bytes => convert_to(repeat('p',
+    1048577), 'UTF8'));
+SELECT outcome FROM idem_claim('claim.actor', 'claim.op', 'just under', payload_bytes => convert_to(repeat('p',
+    1048576), 'UTF8'));
 SELECT outcome FROM idem_claim('claim.actor', 'claim.op', repeat('k', 255), '{}');
 SELECT key FROM idem_keys WHERE op = 'claim.strict';
 SELECT op FROM idem_set_policy('claim.capable', 'default', '{"capabilities_min": 2}');
-SELECT v AS shown, outcome, reason, detail FROM unnest(ARRAY[NULL, -1, 0, 1, 2, 3]) WITH ORDINALITY AS t (v, n), idem_claim('claim.actor', 'claim.capable', 'k' || n, capabilities_version => v) ORDER BY n;
+SELECT v AS shown, outcome, reason, detail FROM unnest(ARRAY[NULL, -1, 0, 1, 2, 3]) WITH ORDINALITY AS t (v, n),
+    idem_claim('claim.actor', 'claim.capable', 'k' || n, capabilities_version => v) ORDER BY n;
 
 -- what the programmer wrote wrong raises, and writes nothing
 SELECT n, pg_temp.error_of('SELECT idem_claim(' || arguments || ')') AS error
-  FROM (VALUES (1, $$NULL, 'o', 'k'$$), (2, $$'a', NULL, 'k'$$), (3, $$'a', 'o', NULL$$), (4, $$'', 'o', 'k'$$), (5, $$'a', '', 'k'$$),
+  FROM (VALUES (1, $$NULL, 'o', 'k'$$), (2, $$'a', NULL, 'k'$$), (3, $$'a', 'o', NULL$$), (4, $$'', 'o', 'k'$$), (5,
+      $$'a', '', 'k'$$),
                (6, $$repeat('a', 256), 'o', 'k'$$), (7, $$'a', repeat('o', 129), 'k'$$),
-               (8, $$repeat(U&'\00e9', 128), 'o', 'k'$$), (9, $$'a', 'o', 'k', '{}', payload_bytes => 'x'$$)) AS t (n, arguments)
+               (8, $$repeat(U&'\00e9', 128), 'o', 'k'$$), (9, $$'a', 'o', 'k', '{}', payload_bytes => 'x'$$)) AS t (n,
+                   arguments)
  ORDER BY n;
-SELECT n, pg_temp.error_of(format('SELECT idem_claim(%L, %L, %L, %s => %L)', 'claim.actor', 'claim.interval', 'k', a, v)) AS error
-  FROM (VALUES (1, 'wait', '-1 s'), (2, 'wait', '61 s'), (3, 'wait', '1 month'), (4, 'wait', '178000000 years'), (5, 'wait', '-178000000 years'),
+SELECT n, pg_temp.error_of(format('SELECT idem_claim(%L, %L, %L, %s => %L)', 'claim.actor', 'claim.interval', 'k', a,
+    v)) AS error
+  FROM (VALUES (1, 'wait', '-1 s'), (2, 'wait', '61 s'), (3, 'wait', '1 month'), (4, 'wait', '178000000 years'), (5,
+      'wait', '-178000000 years'),
                (6, 'wait', '2147483647 days'), (7, 'wait', '2562047788:00:54'), (8, 'wait', '60 s'), (9, 'wait', '0'),
-               (10, 'lease', '0'), (11, 'lease', '999 ms'), (12, 'lease', '24:00:01'), (13, 'lease', '1 day'), (14, 'lease', '178000000 years'),
-               (15, 'ttl', '0'), (16, 'ttl', '0.999 s'), (17, 'ttl', '-1 s'), (18, 'ttl', '91 days'), (19, 'ttl', '3 months'),
+               (10, 'lease', '0'), (11, 'lease', '999 ms'), (12, 'lease', '24:00:01'), (13, 'lease', '1 day'), (14,
+                   'lease', '178000000 years'),
+               (15, 'ttl', '0'), (16, 'ttl', '0.999 s'), (17, 'ttl', '-1 s'), (18, 'ttl', '91 days'), (19, 'ttl',
+                   '3 months'),
                (20, 'ttl', '-2147483648 months')) AS t (n, a, v)
  WHERE v NOT IN ('60 s', '0') OR a <> 'wait' ORDER BY n;
-SELECT a, k, outcome FROM (VALUES ('lease', '1 s'), ('ttl', '1 s')) AS t (a, k), idem_claim('claim.actor', 'claim.interval', a || k, lease => '1 s', ttl => '90 days', wait => '60 s');
+SELECT a, k, outcome FROM (VALUES ('lease', '1 s'), ('ttl', '1 s')) AS t (a, k), idem_claim('claim.actor',
+    'claim.interval', a || k, lease => '1 s', ttl => '90 days', wait => '60 s');
 -- without a unit an interval counts seconds, as everywhere in SQL; JSON that cannot be stored is jsonb's own error
 SELECT pg_temp.error_of($$SELECT idem_claim('claim.actor', 'claim.interval', 'k', wait => '30000')$$);
 SELECT left(pg_temp.error_of($$SELECT idem_claim('claim.actor', 'claim.json', 'k', '"\u0000"')$$), 5);

@@ -44,7 +44,8 @@ BEGIN
     RETURN array_to_string(said, ', ');
 END $$;
 PREPARE claim_it(text) AS SELECT outcome, status, body FROM idem_claim('ddl.actor', 'ddl.op', $1, '{}');
-SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'before', '{}') c, idem_complete(c.operation_id, c.token, 200, 'as before') r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'before', '{}') c,
+    idem_complete(c.operation_id, c.token, 200, 'as before') r;
 EXECUTE claim_it('before');
 SELECT pg_temp.life('start');
 
@@ -83,7 +84,8 @@ SELECT pg_temp.life('indexes');
 SET enable_seqscan = off;
 SELECT count(*) FROM idem_keys WHERE state = 'c' AND expires_at > now();
 RESET enable_seqscan;
-SELECT format('DROP INDEX %s', indexrelid::regclass) FROM pg_index WHERE indrelid IN ('idem_keys'::regclass, 'idem_responses'::regclass, 'idem_leases'::regclass) AND NOT indisprimary ORDER BY indexrelid::regclass::text \gexec
+SELECT format('DROP INDEX %s', indexrelid::regclass) FROM pg_index WHERE indrelid IN ('idem_keys'::regclass,
+    'idem_responses'::regclass, 'idem_leases'::regclass) AND NOT indisprimary ORDER BY indexrelid::regclass::text \gexec
 SELECT pg_temp.life('indexes dropped');
 
 -- an extra unique index that a claim runs into: named at once, never a loop, and nothing is left
@@ -96,7 +98,8 @@ SELECT pg_temp.life('unique');
 DROP INDEX one_per_actor;
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.single', 'b');
 CREATE UNIQUE INDEX one_completed ON idem_keys (actor) WHERE op = 'ddl.updates' AND state = 'c';
-SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.updates', 'a') c, idem_complete(c.operation_id, c.token) r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.updates', 'a') c, idem_complete(c.operation_id,
+    c.token) r;
 SELECT pg_temp.error_of($$SELECT r.* FROM idem_claim('ddl.actor', 'ddl.updates', 'b') c, idem_complete(c.operation_id, c.token) r$$);
 DROP INDEX one_completed;
 ALTER TABLE idem_keys ADD CONSTRAINT one_deferred UNIQUE (traceparent, op) DEFERRABLE INITIALLY DEFERRED;
@@ -104,11 +107,14 @@ ALTER TABLE idem_keys ADD CONSTRAINT one_excluded EXCLUDE USING hash (actor WITH
 SELECT pg_temp.life('constraints');
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.excluded', 'a');
 SELECT pg_temp.error_of($$SELECT idem_claim('ddl.actor', 'ddl.excluded', 'b')$$);
-SELECT outcome FROM idem_claim('ddl.actor', 'ddl.deferred', 'a', traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
-SELECT outcome FROM idem_claim('ddl.actor', 'ddl.deferred', 'b', traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
+SELECT outcome FROM idem_claim('ddl.actor', 'ddl.deferred', 'a',
+    traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
+SELECT outcome FROM idem_claim('ddl.actor', 'ddl.deferred', 'b',
+    traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
 BEGIN;
 SAVEPOINT s;
-SELECT outcome FROM idem_claim('ddl.actor', 'ddl.deferred', 'c', traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02');
+SELECT outcome FROM idem_claim('ddl.actor', 'ddl.deferred', 'c',
+    traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02');
 SET CONSTRAINTS ALL IMMEDIATE;
 COMMIT;
 ALTER TABLE idem_keys DROP CONSTRAINT one_deferred, DROP CONSTRAINT one_excluded;
@@ -117,19 +123,23 @@ ALTER TABLE idem_keys DROP CONSTRAINT one_deferred, DROP CONSTRAINT one_excluded
 CREATE TABLE log (n int GENERATED ALWAYS AS IDENTITY, entry text);
 CREATE FUNCTION log_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO log (entry) VALUES (concat_ws(' ', TG_NAME, TG_WHEN, TG_OP, TG_TABLE_NAME, to_jsonb(OLD) ->> 'state', '->', to_jsonb(NEW) ->> 'state'));
+    INSERT INTO log (entry) VALUES (concat_ws(' ', TG_NAME, TG_WHEN, TG_OP, TG_TABLE_NAME, to_jsonb(OLD) ->> 'state',
+        '->', to_jsonb(NEW) ->> 'state'));
     RETURN NEW;
 END $$;
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON idem_keys FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE TRIGGER after AFTER INSERT OR UPDATE ON idem_keys FOR EACH ROW EXECUTE FUNCTION log_row();
-CREATE TRIGGER completed AFTER UPDATE OF state ON idem_keys FOR EACH ROW WHEN (NEW.state = 'c' AND OLD.state <> 'c') EXECUTE FUNCTION log_row();
+CREATE TRIGGER completed AFTER UPDATE OF state ON idem_keys FOR EACH ROW WHEN (NEW.state = 'c'
+    AND OLD.state <> 'c') EXECUTE FUNCTION log_row();
 CREATE TRIGGER moved BEFORE UPDATE OF operation_id ON idem_keys FOR EACH ROW EXECUTE FUNCTION log_row();
-CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON idem_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION log_row();
+CREATE CONSTRAINT TRIGGER deferred AFTER INSERT
+    ON idem_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE TRIGGER answers BEFORE INSERT ON idem_responses FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE TRIGGER answers_after AFTER INSERT ON idem_responses FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE TRIGGER hints BEFORE INSERT ON idem_leases FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE TRIGGER hints_after AFTER INSERT ON idem_leases FOR EACH ROW EXECUTE FUNCTION log_row();
-SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.triggers', 'logged') c, idem_complete(c.operation_id, c.token) r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.triggers', 'logged') c,
+    idem_complete(c.operation_id, c.token) r;
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.triggers', 'left open');
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.triggers', 'left open', wait => '0');
 SELECT entry FROM log ORDER BY n;
@@ -139,7 +149,8 @@ DROP TRIGGER hints ON idem_leases;
 DROP TRIGGER hints_after ON idem_leases;
 DROP TRIGGER answers ON idem_responses;
 DROP TRIGGER answers_after ON idem_responses;
-SELECT format('DROP TRIGGER %I ON idem_keys', tgname) FROM pg_trigger WHERE tgrelid = 'idem_keys'::regclass ORDER BY tgname \gexec
+SELECT format('DROP TRIGGER %I ON idem_keys', tgname) FROM pg_trigger WHERE tgrelid = 'idem_keys'::regclass
+    ORDER BY tgname \gexec
 -- one that fills a column of its own, one that raises, one that would suppress the row
 ALTER TABLE idem_keys ADD COLUMN region text;
 CREATE FUNCTION special() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -173,7 +184,8 @@ BEGIN
     FOR i IN 1..1000 LOOP
         BEGIN
             PERFORM idem_claim('ddl.actor', 'ddl.op', 'error ' || i, wait => '0');
-            PERFORM idem_claim('ddl.other', 'ddl.op', CASE WHEN i % 2 = 0 THEN 'raise' ELSE 'suppress' END, wait => '0');
+            PERFORM idem_claim('ddl.other', 'ddl.op', CASE WHEN i % 2 = 0 THEN 'raise' ELSE 'suppress' END,
+                wait => '0');
             RAISE 'not reached';
         EXCEPTION WHEN SQLSTATE 'XT001' OR triggered_data_change_violation THEN NULL;
         END;
@@ -183,7 +195,8 @@ DROP TRIGGER special ON idem_keys;
 SELECT count(*) FROM idem_keys WHERE key LIKE 'error %';
 SELECT pg_temp.life('after errors');
 -- statement triggers and transition tables are not run: nothing here is a statement on the table
-CREATE TRIGGER statement AFTER UPDATE ON idem_keys REFERENCING NEW TABLE AS t FOR EACH STATEMENT EXECUTE FUNCTION log_row();
+CREATE TRIGGER statement AFTER UPDATE
+    ON idem_keys REFERENCING NEW TABLE AS t FOR EACH STATEMENT EXECUTE FUNCTION log_row();
 SELECT pg_temp.life('statement trigger');
 DROP TRIGGER statement ON idem_keys;
 TRUNCATE log;
@@ -216,7 +229,8 @@ SELECT pg_temp.life('own tables');
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.fk', 'left open');
 DELETE FROM idem_keys WHERE op = 'ddl.fk' AND key = 'left open';
 SELECT count(*) FROM idem_leases WHERE operation_id NOT IN (SELECT operation_id FROM idem_keys);
-SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint WHERE contype = 'f' ORDER BY conname \gexec
+SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint WHERE contype = 'f'
+    ORDER BY conname \gexec
 SELECT pg_temp.life('no foreign keys');
 
 -- CHECK constraints, with and without triggers on the table
@@ -224,12 +238,14 @@ ALTER TABLE idem_keys ADD CONSTRAINT short CHECK (length(key) < 40);
 ALTER TABLE idem_keys ADD CONSTRAINT honest CHECK (op <> 'ddl.check' OR state <> 'c');
 ALTER TABLE idem_responses ADD CONSTRAINT no_teapot CHECK (status <> 418);
 SELECT pg_temp.life('checked');
-SELECT split_part(pg_temp.error_of(format('SELECT idem_claim(%L, %L, %L)', 'ddl.actor', 'ddl.op', repeat('long', 10))), E'\n', 1);
+SELECT split_part(pg_temp.error_of(format('SELECT idem_claim(%L, %L, %L)', 'ddl.actor', 'ddl.op', repeat('long', 10))),
+    E'\n', 1);
 SELECT split_part(pg_temp.error_of($$SELECT r.* FROM idem_claim('ddl.actor', 'ddl.check', 'k') c, idem_complete(c.operation_id, c.token) r$$), E'\n', 1);
 SELECT split_part(pg_temp.error_of($$SELECT r.* FROM idem_claim('ddl.actor', 'ddl.op', 'tea') c, idem_complete(c.operation_id, c.token, 418) r$$), E'\n', 1);
 SELECT count(*) FROM idem_keys WHERE key LIKE 'long%' OR op = 'ddl.check' OR key = 'tea';
 CREATE TRIGGER after AFTER INSERT OR UPDATE ON idem_keys FOR EACH ROW EXECUTE FUNCTION log_row();
-SELECT split_part(pg_temp.error_of(format('SELECT idem_claim(%L, %L, %L)', 'ddl.actor', 'ddl.op', repeat('long', 10))), E'\n', 1);
+SELECT split_part(pg_temp.error_of(format('SELECT idem_claim(%L, %L, %L)', 'ddl.actor', 'ddl.op', repeat('long', 10))),
+    E'\n', 1);
 SELECT pg_temp.life('checked and logged');
 DROP TRIGGER after ON idem_keys;
 ALTER TABLE idem_keys DROP CONSTRAINT short, DROP CONSTRAINT honest;
@@ -344,7 +360,8 @@ SELECT version FROM renamed.idem_set_policy('ddl.policy', 'default', '{"key_min"
 SELECT reason FROM renamed.idem_claim('ddl.actor', 'ddl.policy', 'k2');
 SELECT count(*) > 20 AS helpful FROM renamed.idem_help;
 CREATE FUNCTION handled(payload jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT $1 || ''{"handled": true}''';
-SELECT version FROM idem_set_policy('ddl.execute', 'default', '{"mode": "transaction", "handler": "renamed.handled", "handler_error": "store"}');
+SELECT version FROM idem_set_policy('ddl.execute', 'default',
+    '{"mode": "transaction", "handler": "renamed.handled", "handler_error": "store"}');
 SELECT outcome, body FROM idem_execute('ddl.actor', 'ddl.execute', 'k', '{"n": 1}');
 BEGIN;
 ALTER SCHEMA renamed RENAME TO "Later";
@@ -370,15 +387,18 @@ SELECT pg_temp.error_of($$SELECT idem_claim('ddl.actor', 'ddl.op', 'before', '{}
 SET default_table_access_method = heap2;
 CREATE EXTENSION idempotency;
 RESET default_table_access_method;
-SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname LIKE 'idem%' AND relkind = 'r' ORDER BY relname;
+SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname LIKE 'idem%' AND relkind = 'r'
+    ORDER BY relname;
 EXECUTE claim_it('before');
-SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'done again', '{}') c, idem_complete(c.operation_id, c.token, 200, 'new') r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'done again', '{}') c,
+    idem_complete(c.operation_id, c.token, 200, 'new') r;
 DROP EXTENSION idempotency;
 CREATE EXTENSION idempotency SCHEMA renamed;
 SELECT outcome FROM renamed.idem_claim('ddl.actor', 'ddl.op', 'before', '{}');
 DROP EXTENSION idempotency;
 CREATE EXTENSION idempotency;
-SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'before', '{}') c, idem_complete(c.operation_id, c.token, 200, 'as before') r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'before', '{}') c,
+    idem_complete(c.operation_id, c.token, 200, 'as before') r;
 -- in one transaction, with claims before, between and after; then rolled back
 BEGIN;
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.op', 'open at drop');
@@ -395,7 +415,8 @@ SELECT outcome, reason FROM idem_claim('ddl.actor', 'ddl.op', 'before', '{}');
 ROLLBACK;
 SELECT outcome, body FROM idem_claim('ddl.actor', 'ddl.op', 'before', '{}');
 SELECT outcome FROM idem_lookup('ddl.actor', 'ddl.op', 'open at drop');
-SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'rolled back', '{}') c, idem_complete(c.operation_id, c.token) r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('ddl.actor', 'ddl.op', 'rolled back', '{}') c,
+    idem_complete(c.operation_id, c.token) r;
 BEGIN;
 SELECT outcome FROM idem_claim('ddl.actor', 'ddl.op', 'open at drop');
 DROP EXTENSION idempotency;

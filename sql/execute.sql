@@ -22,7 +22,8 @@ END $$;
 CREATE FUNCTION execute_shop.place_full(payload jsonb, claim idem_result) RETURNS idem_response LANGUAGE plpgsql AS $$
 BEGIN
     -- the claim is visible to the handler, and its own
-    INSERT INTO execute_shop.orders (payload, seen) SELECT place_full.payload, concat_ws(' ', claim.outcome, claim.key, claim.attempt, k.state, k.token = claim.token) FROM idem_keys k WHERE k.operation_id = claim.operation_id;
+    INSERT INTO execute_shop.orders (payload, seen) SELECT place_full.payload, concat_ws(' ', claim.outcome, claim.key,
+        claim.attempt, k.state, k.token = claim.token) FROM idem_keys k WHERE k.operation_id = claim.operation_id;
     RETURN ROW(201, '[["Location", "/orders/1"], ["Set-Cookie", "never"]]', 'text body', NULL, NULL)::idem_response;
 END $$;
 CREATE FUNCTION execute_shop.fails(payload jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -30,22 +31,29 @@ BEGIN
     INSERT INTO execute_shop.orders (payload) VALUES (payload);
     RAISE 'secret: %', payload USING ERRCODE = coalesce(payload ->> 'code', 'P0001');
 END $$;
-SELECT op FROM idem_set_policy('execute.op', 'order', '{"handler": "execute_shop.place", "key_min": 1, "key_chars": ""}');
+SELECT op FROM idem_set_policy('execute.op', 'order',
+    '{"handler": "execute_shop.place", "key_min": 1, "key_chars": ""}');
 SELECT op FROM idem_set_policy('execute.any', 'default');
 
 -- the policy's handler, the argument's; the first run answers completed, every other one replays and does not run
-SELECT outcome, proceed, replayed, state, attempt, status, headers, body, token FROM idem_execute('execute.actor', 'execute.op', 'k1', '{"sku": "A1"}');
-SELECT outcome, proceed, replayed, state, attempt, status, headers, body FROM idem_execute('execute.actor', 'execute.op', 'k1', '{"sku": "A1"}');
+SELECT outcome, proceed, replayed, state, attempt, status, headers, body, token
+    FROM idem_execute('execute.actor', 'execute.op', 'k1', '{"sku": "A1"}');
+SELECT outcome, proceed, replayed, state, attempt, status, headers, body
+    FROM idem_execute('execute.actor', 'execute.op', 'k1', '{"sku": "A1"}');
 SELECT outcome, body FROM idem_execute('execute.actor', 'execute.op', 'k1', '{"sku": "B2"}');
-SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.any', 'k1', '{"sku": "A2"}', handler => 'execute_shop.place_full');
-SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.any', 'k1', '{"sku": "A2"}', handler => 'execute_shop.place_full');
+SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.any', 'k1', '{"sku": "A2"}',
+    handler => 'execute_shop.place_full');
+SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.any', 'k1', '{"sku": "A2"}',
+    handler => 'execute_shop.place_full');
 SELECT outcome, status, headers, body FROM idem_claim('execute.actor', 'execute.any', 'k1', '{"sku": "A2"}');
 SELECT * FROM execute_shop.orders ORDER BY n;
-SELECT h.status, h.headers, convert_from(h.body, 'UTF8') AS body FROM idem_execute('execute.actor', 'execute.any', 'k1', '{"sku": "A2"}', handler => 'execute_shop.place_full') r, idem_http_response(r) h;
+SELECT h.status, h.headers, convert_from(h.body, 'UTF8') AS body FROM idem_execute('execute.actor', 'execute.any', 'k1',
+    '{"sku": "A2"}', handler => 'execute_shop.place_full') r, idem_http_response(r) h;
 -- rejected and in_progress do not run it
 SELECT outcome, reason FROM idem_execute('execute.actor', 'execute.op', 'no payload', NULL);
 SELECT outcome FROM idem_claim('execute.actor', 'execute.any', 'held', '{}');
-SELECT outcome FROM idem_execute('execute.actor', 'execute.any', 'held', '{}', handler => 'execute_shop.place', wait => '0');
+SELECT outcome FROM idem_execute('execute.actor', 'execute.any', 'held', '{}', handler => 'execute_shop.place',
+    wait => '0');
 SELECT count(*) FROM execute_shop.orders;
 
 -- what a handler may return
@@ -66,7 +74,8 @@ CREATE FUNCTION execute_shop.returns_set(payload jsonb) RETURNS SETOF jsonb LANG
 -- a STRICT one, in C or not, is not called without a payload
 CREATE FUNCTION execute_shop.strict(payload jsonb) RETURNS jsonb STRICT LANGUAGE sql AS $$SELECT '"not null"'::jsonb$$;
 CREATE FUNCTION execute_shop.text_argument(payload text) RETURNS jsonb LANGUAGE sql AS $$SELECT '1'::jsonb$$;
-CREATE FUNCTION execute_shop.too_many(payload jsonb, claim idem_result, more int) RETURNS jsonb LANGUAGE sql AS $$SELECT '1'::jsonb$$;
+CREATE FUNCTION execute_shop.too_many(payload jsonb, claim idem_result,
+    more int) RETURNS jsonb LANGUAGE sql AS $$SELECT '1'::jsonb$$;
 CREATE PROCEDURE execute_shop.procedure(payload jsonb) LANGUAGE sql AS $$SELECT 1$$;
 CREATE AGGREGATE execute_shop.aggregate(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb);
 CREATE FUNCTION execute_shop."odd ""Name'; --"(payload jsonb) RETURNS jsonb LANGUAGE sql AS $$SELECT '"odd"'::jsonb$$;
@@ -75,16 +84,21 @@ DECLARE a idem_result; b idem_result; detail text; hint text;
 BEGIN
     a := idem_execute('execute.actor', o, 'run ' || h, handler => h);
     b := idem_execute('execute.actor', o, 'run ' || h, handler => h);
-    RETURN concat_ws(', ', a.outcome, a.state, a.status, coalesce(a.headers::text, '-'), coalesce(a.body, '-'), coalesce(a.body_bytes::text, '-')) ||
-        CASE WHEN b.outcome = 'replay' AND (a.status, a.headers, a.body, a.body_bytes, a.state) IS NOT DISTINCT FROM (b.status, b.headers, b.body, b.body_bytes, b.state) THEN '' ELSE ' BUT THEN ' || b END;
+    RETURN concat_ws(', ', a.outcome, a.state, a.status, coalesce(a.headers::text, '-'), coalesce(a.body, '-'),
+        coalesce(a.body_bytes::text, '-')) ||
+        CASE WHEN b.outcome = 'replay' AND (a.status, a.headers, a.body, a.body_bytes, a.state) IS NOT DISTINCT
+            FROM (b.status, b.headers, b.body, b.body_bytes, b.state) THEN '' ELSE ' BUT THEN ' || b END;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     RETURN concat_ws(E'\n', SQLSTATE || ' ' || SQLERRM, nullif(detail, ''), nullif(hint, ''));
 END $$;
 SELECT h AS handler, pg_temp.run('execute_shop.' || h)
-  FROM unnest(ARRAY['returns_null', 'returns_json_null', 'returns_no_row', 'response_null', 'response_nulls', 'response_bytes', 'response_json', 'response_error', 'response_two', 'response_status', 'returns_text',
-                    'returns_json', 'returns_void', 'returns_set', 'strict', 'text_argument', 'too_many', 'procedure', 'aggregate', '"odd ""Name''; --"', 'missing']) h;
-SELECT h AS handler, pg_temp.run(h) FROM unnest(ARRAY['', 'no_such_schema.f', 'a.b.c', 'a.b.c.d', 'execute_shop.', '"unterminated', 'place(jsonb)', 'upper', 'jsonb_typeof', 'pg_catalog.now', 'jsonb_strip_nulls']) h;
+  FROM unnest(ARRAY['returns_null', 'returns_json_null', 'returns_no_row', 'response_null', 'response_nulls',
+      'response_bytes', 'response_json', 'response_error', 'response_two', 'response_status', 'returns_text',
+                    'returns_json', 'returns_void', 'returns_set', 'strict', 'text_argument', 'too_many', 'procedure',
+                        'aggregate', '"odd ""Name''; --"', 'missing']) h;
+SELECT h AS handler, pg_temp.run(h) FROM unnest(ARRAY['', 'no_such_schema.f', 'a.b.c', 'a.b.c.d', 'execute_shop.',
+    '"unterminated', 'place(jsonb)', 'upper', 'jsonb_typeof', 'pg_catalog.now', 'jsonb_strip_nulls']) h;
 SELECT pg_temp.error_of($$SELECT idem_execute('execute.actor', 'execute.any', 'none')$$);
 SELECT count(*) FROM idem_keys WHERE op = 'execute.any' AND state <> 'c' AND key <> 'held';
 -- unqualified names follow the caller's search_path; a policy's handler is qualified
@@ -99,19 +113,28 @@ SELECT outcome FROM idem_execute('execute.actor', 'execute.op', 'fails', '{"n": 
 SELECT outcome FROM idem_execute('execute.actor', 'execute.op', 'fails', '{"n": 2}', handler => 'execute_shop.place');
 SELECT count(*) - :orders AS more FROM execute_shop.orders;
 -- unless the policy stores it: then the handler's work is undone, the answer is kept, and says nothing that is secret
-SELECT op FROM idem_set_policy('execute.store', 'order', '{"handler": "execute_shop.fails", "handler_error": "store", "key_min": 1, "key_chars": ""}');
-SELECT outcome, proceed, state, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'stored', '{"n": 1}');
-SELECT outcome, proceed, state, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'stored', '{"n": 1}');
+SELECT op FROM idem_set_policy('execute.store', 'order',
+    '{"handler": "execute_shop.fails", "handler_error": "store", "key_min": 1, "key_chars": ""}');
+SELECT outcome, proceed, state, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'stored',
+    '{"n": 1}');
+SELECT outcome, proceed, state, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'stored',
+    '{"n": 1}');
 SELECT outcome FROM idem_execute('execute.actor', 'execute.store', 'stored', '{"n": 2}');
 SELECT count(*) - :orders AS more FROM execute_shop.orders;
-SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'good', '{"sku": "S"}', handler => 'execute_shop.place');
-SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'full', '{"sku": "S"}', handler => 'execute_shop.place_full');
-SELECT h AS handler, pg_temp.run('execute_shop.' || h, 'execute.any') FROM unnest(ARRAY['response_null', 'response_json']) h;
+SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'good', '{"sku": "S"}',
+    handler => 'execute_shop.place');
+SELECT outcome, status, headers, body FROM idem_execute('execute.actor', 'execute.store', 'full', '{"sku": "S"}',
+    handler => 'execute_shop.place_full');
+SELECT h AS handler, pg_temp.run('execute_shop.' || h, 'execute.any') FROM unnest(ARRAY['response_null',
+    'response_json']) h;
 SELECT op FROM idem_set_policy('execute.store any', 'default', '{"handler_error": "store"}');
 SELECT h AS handler, pg_temp.run('execute_shop.' || h, 'execute.store any')
-  FROM unnest(ARRAY['returns_null', 'returns_json_null', 'returns_no_row', 'response_null', 'response_nulls', 'response_bytes', 'response_json', 'response_error', 'response_two', 'response_status', 'returns_text', 'strict', 'procedure', '"odd ""Name''; --"', 'missing']) h;
+  FROM unnest(ARRAY['returns_null', 'returns_json_null', 'returns_no_row', 'response_null', 'response_nulls',
+      'response_bytes', 'response_json', 'response_error', 'response_two', 'response_status', 'returns_text', 'strict',
+      'procedure', '"odd ""Name''; --"', 'missing']) h;
 -- what a retry may cure is never an answer
-SELECT c AS code, split_part(pg_temp.error_of(format('SELECT idem_execute(%L, %L, %L, %L)', 'execute.actor', 'execute.store', 'code ' || c, jsonb_build_object('code', c))), E'\n', 1) AS error
+SELECT c AS code, split_part(pg_temp.error_of(format('SELECT idem_execute(%L, %L, %L, %L)', 'execute.actor',
+    'execute.store', 'code ' || c, jsonb_build_object('code', c))), E'\n', 1) AS error
   FROM unnest(ARRAY['40001', '40P01', '53200', '55P03', '57P01', '23505', '22012', 'ID001']) c;
 SELECT key, state FROM idem_keys WHERE op = 'execute.store' AND key LIKE 'code %' ORDER BY key;
 
@@ -120,19 +143,25 @@ CREATE FUNCTION execute_shop.nested(payload jsonb, claim idem_result) RETURNS js
 DECLARE own idem_result; inner_one idem_result;
 BEGIN
     own := idem_claim('execute.actor', 'execute.any', claim.key, payload);
-    inner_one := idem_execute('execute.actor', 'execute.op', claim.key || '/inner', payload, parent_operation_id => claim.operation_id);
+    inner_one := idem_execute('execute.actor', 'execute.op', claim.key || '/inner', payload,
+        parent_operation_id => claim.operation_id);
     RETURN jsonb_build_object('own', own.outcome, 'reason', own.reason, 'inner', inner_one.outcome);
 END $$;
-SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'nested', '{"sku": "N"}', handler => 'execute_shop.nested');
-SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'nested', '{"sku": "N"}', handler => 'execute_shop.nested');
-SELECT c.parent = p.operation_id AS is_child FROM idem_keys c, idem_keys p WHERE c.key = 'nested/inner' AND p.key = 'nested' AND p.op = 'execute.any';
+SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'nested', '{"sku": "N"}',
+    handler => 'execute_shop.nested');
+SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'nested', '{"sku": "N"}',
+    handler => 'execute_shop.nested');
+SELECT c.parent = p.operation_id AS is_child FROM idem_keys c, idem_keys p
+    WHERE c.key = 'nested/inner' AND p.key = 'nested' AND p.op = 'execute.any';
 -- a handler that finishes its own claim
-CREATE FUNCTION execute_shop.completes(payload jsonb, claim idem_result) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN PERFORM idem_complete(claim.operation_id, claim.token, 200, body_json => '"mine"'); RETURN payload; END $$;
+CREATE FUNCTION execute_shop.completes(payload jsonb,
+    claim idem_result) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN PERFORM idem_complete(claim.operation_id, claim.token, 200, body_json => '"mine"'); RETURN payload; END $$;
 SELECT split_part(pg_temp.error_of($$SELECT idem_execute('execute.actor', 'execute.any', 'completes', '"mine"', handler => 'execute_shop.completes')$$), E'\n', 1) AS same;
 SELECT split_part(pg_temp.error_of($$SELECT idem_execute('execute.actor', 'execute.any', 'completes 2', '"other"', handler => 'execute_shop.completes')$$), E'\n', 1) AS other;
 
 -- an op in lease mode cannot be executed
-SELECT op FROM idem_set_policy('execute.lease', 'payment', '{"handler": "execute_shop.place", "key_min": 1, "key_chars": ""}');
+SELECT op FROM idem_set_policy('execute.lease', 'payment',
+    '{"handler": "execute_shop.place", "key_min": 1, "key_chars": ""}');
 SELECT pg_temp.error_of($$SELECT idem_execute('execute.actor', 'execute.lease', 'k', '{}')$$);
 SELECT count(*) FROM idem_keys WHERE op = 'execute.lease';
 
@@ -144,7 +173,8 @@ CREATE FUNCTION execute_shop.whoami_definer(payload jsonb) RETURNS jsonb SECURIT
 CREATE FUNCTION execute_shop.private(payload jsonb) RETURNS jsonb LANGUAGE sql AS $$SELECT '"private"'::jsonb$$;
 REVOKE EXECUTE ON FUNCTION execute_shop.private FROM PUBLIC;
 SELECT op FROM idem_set_policy('execute.private', 'default', '{"handler": "execute_shop.private"}');
-SELECT op FROM idem_set_policy('execute.private store', 'default', '{"handler": "execute_shop.private", "handler_error": "store"}');
+SELECT op FROM idem_set_policy('execute.private store', 'default',
+    '{"handler": "execute_shop.private", "handler_error": "store"}');
 SET ROLE regress_execute_client;
 SELECT left(pg_temp.error_of($$SELECT idem_execute('execute.actor', 'execute.any', 'who 0', handler => 'execute_shop.whoami')$$), 5) AS no_usage;
 RESET ROLE;
@@ -152,10 +182,13 @@ GRANT USAGE ON SCHEMA execute_shop TO regress_execute_client;
 SET ROLE regress_execute_client;
 SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'who 1', handler => 'execute_shop.whoami');
 SELECT outcome, body FROM idem_execute('execute.actor', 'execute.store any', 'who 2', handler => 'execute_shop.whoami');
-SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'who 3', handler => 'execute_shop.whoami_definer');
-SELECT split_part(pg_temp.error_of(format('SELECT idem_execute(%L, %L, %L)', 'execute.actor', o, 'who 4')), E'\n', 1) AS error FROM unnest(ARRAY['execute.private', 'execute.private store']) o;
+SELECT outcome, body FROM idem_execute('execute.actor', 'execute.any', 'who 3',
+    handler => 'execute_shop.whoami_definer');
+SELECT split_part(pg_temp.error_of(format('SELECT idem_execute(%L, %L, %L)', 'execute.actor', o, 'who 4')), E'\n',
+    1) AS error FROM unnest(ARRAY['execute.private', 'execute.private store']) o;
 SELECT split_part(pg_temp.error_of($$SELECT idem_execute('execute.actor', 'execute.any', 'who 5', '{"sku": "X"}', handler => 'execute_shop.place')$$), E'\n', 1) AS error;
-SELECT split_part(pg_temp.error_of($$SELECT idem_call_handler('execute_shop.private', '{}', NULL, false, false)$$), E'\n', 1) AS error;
+SELECT split_part(pg_temp.error_of($$SELECT idem_call_handler('execute_shop.private', '{}', NULL, false, false)$$),
+    E'\n', 1) AS error;
 RESET ROLE;
 SELECT count(*) FROM idem_keys WHERE key IN ('who 0', 'who 4', 'who 5');
 SET client_min_messages = warning;

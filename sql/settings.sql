@@ -19,7 +19,8 @@ SELECT op FROM idem_set_policy('settings.known', 'default', '{"wait": "0"}');
 SET idempotency.require_policy = on;
 SELECT outcome, proceed, reason, key FROM idem_claim('settings.actor', 'settings.unknown', 'k', '{}');
 SELECT key, outcome, reason FROM idem_claim_many('settings.actor', 'settings.unknown', ARRAY['k', 'l']);
-SELECT outcome, reason FROM idem_execute('settings.actor', 'settings.unknown', 'k', '{}', handler => 'jsonb_strip_nulls');
+SELECT outcome, reason FROM idem_execute('settings.actor', 'settings.unknown', 'k', '{}',
+    handler => 'jsonb_strip_nulls');
 SELECT h.status FROM idem_claim('settings.actor', 'settings.unknown', 'k', '{}') r, idem_http_response(r) h;
 SELECT outcome FROM idem_claim('settings.actor', 'settings.known', 'k', '{}');
 SELECT outcome FROM idem_claim('settings.actor', 'settings.Known', 'k', '{}');
@@ -45,18 +46,27 @@ BEGIN
     RETURN array_to_string(said, ', ');
 END $$;
 SELECT settings_life('plain');
-SELECT format('ALTER DATABASE %I SET %s', current_database(), s) FROM unnest(ARRAY['default_transaction_isolation = ''serializable''', 'default_transaction_deferrable = on', 'statement_timeout = ''20 s''', 'lock_timeout = ''100 ms''',
-    'idle_in_transaction_session_timeout = ''20 s''', 'deadlock_timeout = ''10 ms''', 'synchronous_commit = off', 'DateStyle = ''SQL, DMY''', 'IntervalStyle = ''iso_8601''', 'TimeZone = ''Asia/Kathmandu''', 'bytea_output = ''escape''', 'extra_float_digits = -5', 'array_nulls = off',
-    'row_security = off', 'enable_indexscan = off', 'enable_bitmapscan = off', 'jit = on', 'jit_above_cost = 0', 'plpgsql.variable_conflict = ''use_column''', 'plpgsql.extra_errors = ''all''', 'plan_cache_mode = ''force_generic_plan''', 'work_mem = ''64 kB''',
-    'standard_conforming_strings = on', 'backslash_quote = off', 'quote_all_identifiers = on', 'session_replication_role = ''replica''']) s \gexec
+SELECT format('ALTER DATABASE %I SET %s', current_database(), s)
+    FROM unnest(ARRAY['default_transaction_isolation = ''serializable''', 'default_transaction_deferrable = on',
+    'statement_timeout = ''20 s''', 'lock_timeout = ''100 ms''',
+    'idle_in_transaction_session_timeout = ''20 s''', 'deadlock_timeout = ''10 ms''', 'synchronous_commit = off',
+        'DateStyle = ''SQL, DMY''', 'IntervalStyle = ''iso_8601''', 'TimeZone = ''Asia/Kathmandu''',
+        'bytea_output = ''escape''', 'extra_float_digits = -5', 'array_nulls = off',
+    'row_security = off', 'enable_indexscan = off', 'enable_bitmapscan = off', 'jit = on', 'jit_above_cost = 0',
+        'plpgsql.variable_conflict = ''use_column''', 'plpgsql.extra_errors = ''all''',
+        'plan_cache_mode = ''force_generic_plan''', 'work_mem = ''64 kB''',
+    'standard_conforming_strings = on', 'backslash_quote = off', 'quote_all_identifiers = on',
+        'session_replication_role = ''replica''']) s \gexec
 \c idempotency_settings
 SHOW transaction_isolation;
 SELECT settings_life('all at once');
 SELECT settings_life('plain 2');
-SELECT op, options ->> 'ttl' AS ttl FROM idem_set_policy('settings.known', 'default', '{"wait": "0", "ttl": "36 hours"}');
+SELECT op, options ->> 'ttl' AS ttl FROM idem_set_policy('settings.known', 'default',
+    '{"wait": "0", "ttl": "36 hours"}');
 SELECT settings_life('seen at once');
 SELECT op FROM idem_set_policy('settings.store', 'default', '{"handler_error": "store"}');
-SELECT outcome, body FROM idem_execute('settings.actor', 'settings.store', 'k', '{"a": null, "b": 1}', handler => 'jsonb_strip_nulls');
+SELECT outcome, body FROM idem_execute('settings.actor', 'settings.store', 'k', '{"a": null, "b": 1}',
+    handler => 'jsonb_strip_nulls');
 CREATE ROLE regress_idem_settings;
 SELECT count(*) > 5 AS granted FROM idem_admin_grant('regress_idem_settings', 'admin');
 SELECT outcome FROM idem_claim('settings.actor', 'settings.slow', 'k', lease => '1 hour');
@@ -83,6 +93,7 @@ SET default_transaction_isolation = 'read uncommitted';
 SELECT settings_life('read uncommitted');
 RESET default_transaction_isolation;
 -- all key columns compare bytes, not by locale
-SELECT attrelid::regclass, attname FROM pg_attribute WHERE attrelid IN ('idem_keys'::regclass, 'idem_policies'::regclass) AND attname IN ('actor', 'op', 'key') AND attcollation <> '"C"'::regcollation;
+SELECT attrelid::regclass, attname FROM pg_attribute WHERE attrelid IN ('idem_keys'::regclass,
+    'idem_policies'::regclass) AND attname IN ('actor', 'op', 'key') AND attcollation <> '"C"'::regcollation;
 \c :home
 DROP DATABASE idempotency_settings;

@@ -15,14 +15,17 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 CREATE TEMP TABLE work (key text);
 SELECT op, options ->> 'mode' AS mode
-  FROM (VALUES ('transactions.lease', 'lease'), ('transactions.tx', 'transaction'), ('transactions.any', 'any')) AS t (o, m),
+  FROM (VALUES ('transactions.lease', 'lease'), ('transactions.tx', 'transaction'), ('transactions.any',
+      'any')) AS t (o, m),
        idem_set_policy(o, 'default', jsonb_build_object('mode', m)) ORDER BY op;
 -- state of what exists of an op's keys: state, its answers, its lease hints
 CREATE VIEW pg_temp.keys AS
-SELECT op, key, state, attempt, (SELECT count(*) FROM idem_responses r WHERE r.operation_id = k.operation_id) AS answers,
+SELECT op, key, state, attempt, (SELECT count(*) FROM idem_responses r
+    WHERE r.operation_id = k.operation_id) AS answers,
        (SELECT count(*) FROM idem_leases l WHERE l.operation_id = k.operation_id) AS hints
   FROM idem_keys k WHERE actor = 'transactions.actor' ORDER BY op, key;
-CREATE FUNCTION pg_temp.finish(o text, k text, arguments text = '') RETURNS TABLE (outcome text, state text, status int, body text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.finish(o text, k text, arguments text = '') RETURNS TABLE (outcome text, state text, status int,
+    body text) LANGUAGE plpgsql AS $$
 BEGIN
     -- what a client keeps in a variable is here read from the table
     RETURN QUERY EXECUTE format('SELECT r.outcome, r.state, r.status, r.body FROM idem_keys k, idem_complete(k.operation_id, k.token %s) r WHERE k.actor = %L AND k.op = %L AND k.key = %L',
@@ -40,7 +43,8 @@ SELECT outcome FROM idem_claim('transactions.actor', 'transactions.lease', 'abor
 ROLLBACK;
 SELECT * FROM work;
 SELECT * FROM pg_temp.keys;
-SELECT count(*) AS orphans FROM idem_responses r WHERE NOT EXISTS (SELECT FROM idem_keys k WHERE k.operation_id = r.operation_id);
+SELECT count(*) AS orphans FROM idem_responses r WHERE NOT EXISTS (SELECT FROM idem_keys k
+    WHERE k.operation_id = r.operation_id);
 
 -- one transaction: claim, work, complete; in it the key is own_transaction before, replay after
 BEGIN;
@@ -81,9 +85,12 @@ PREPARE TRANSACTION 'transactions left open';
 SELECT count(*) FROM pg_prepared_xacts WHERE gid LIKE 'transactions%';
 -- any way of ending it will do
 BEGIN;
-SELECT c.outcome, r.outcome AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'given back') c, idem_release(c.operation_id, c.token) r;
-SELECT c.outcome, r.state AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'failed') c, idem_fail(c.operation_id, c.token, 'failed') r;
-SELECT c.outcome, r.state AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'unknown') c, idem_fail(c.operation_id, c.token, 'indeterminate') r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'given back') c,
+    idem_release(c.operation_id, c.token) r;
+SELECT c.outcome, r.state AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'failed') c,
+    idem_fail(c.operation_id, c.token, 'failed') r;
+SELECT c.outcome, r.state AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'unknown') c,
+    idem_fail(c.operation_id, c.token, 'indeterminate') r;
 COMMIT;
 SELECT * FROM pg_temp.keys WHERE op = 'transactions.tx';
 
@@ -136,7 +143,8 @@ COMMIT;
 SELECT count(*) FROM pg_temp.keys WHERE key = 'reopened and left';
 -- released and claimed again in a savepoint that is rolled back: the release stands
 BEGIN;
-SELECT c.outcome, r.outcome AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'again') c, idem_release(c.operation_id, c.token) r;
+SELECT c.outcome, r.outcome AS then FROM idem_claim('transactions.actor', 'transactions.tx', 'again') c,
+    idem_release(c.operation_id, c.token) r;
 SAVEPOINT s;
 SELECT outcome, attempt FROM idem_claim('transactions.actor', 'transactions.tx', 'again');
 ROLLBACK TO s;
@@ -168,7 +176,8 @@ SELECT outcome FROM idem_claim('transactions.actor', 'transactions.any', 'prepar
 SELECT outcome FROM idem_claim('transactions.actor', 'transactions.lease', 'prepared');
 PREPARE TRANSACTION 'transactions 1';
 SELECT outcome, reason, token FROM idem_claim('transactions.actor', 'transactions.any', 'prepared', wait => '0');
-SELECT outcome, reason FROM idem_claim('transactions.actor', 'transactions.any', 'prepared', '{"other": 1}', wait => '20 ms');
+SELECT outcome, reason FROM idem_claim('transactions.actor', 'transactions.any', 'prepared', '{"other": 1}',
+    wait => '20 ms');
 SELECT outcome FROM idem_lookup('transactions.actor', 'transactions.any', 'prepared');
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT outcome FROM idem_claim('transactions.actor', 'transactions.any', 'prepared', wait => '0');
@@ -188,11 +197,16 @@ SELECT outcome, attempt FROM idem_claim('transactions.actor', 'transactions.any'
 -- read only: every verb that writes says so, lookups work
 BEGIN READ ONLY;
 SELECT call, pg_temp.error_of('SELECT idem_' || call) AS error
-  FROM unnest(ARRAY[$$claim('transactions.actor', 'transactions.any', 'ro')$$, $$claim_many('transactions.actor', 'transactions.any', ARRAY['ro'])$$,
-                    $$execute('transactions.actor', 'transactions.any', 'ro', handler => 'to_jsonb')$$, $$complete('00000000-0000-8000-8000-000000000001', 1)$$,
-                    $$fail('00000000-0000-8000-8000-000000000001', 1)$$, $$release('00000000-0000-8000-8000-000000000001', 1)$$,
-                    $$extend('00000000-0000-8000-8000-000000000001', 1)$$, $$checkpoint('00000000-0000-8000-8000-000000000001', 1, '{}')$$,
-                    $$resolve('00000000-0000-8000-8000-000000000001', 'released', '{}')$$, $$set_policy('transactions.ro', 'order')$$]) AS call;
+  FROM unnest(ARRAY[$$claim('transactions.actor', 'transactions.any', 'ro')$$,
+      $$claim_many('transactions.actor', 'transactions.any', ARRAY['ro'])$$,
+                    $$execute('transactions.actor', 'transactions.any', 'ro', handler => 'to_jsonb')$$,
+                        $$complete('00000000-0000-8000-8000-000000000001', 1)$$,
+                    $$fail('00000000-0000-8000-8000-000000000001', 1)$$,
+                        $$release('00000000-0000-8000-8000-000000000001', 1)$$,
+                    $$extend('00000000-0000-8000-8000-000000000001', 1)$$,
+                        $$checkpoint('00000000-0000-8000-8000-000000000001', 1, '{}')$$,
+                    $$resolve('00000000-0000-8000-8000-000000000001', 'released', '{}')$$,
+                        $$set_policy('transactions.ro', 'order')$$]) AS call;
 SELECT outcome, status FROM idem_lookup('transactions.actor', 'transactions.tx', 'reopened');
 SELECT (idem_http_response(r)).status FROM idem_lookup('transactions.actor', 'transactions.tx', 'reopened') AS r;
 COMMIT;
@@ -208,11 +222,13 @@ BEGIN
             WHEN 0 THEN PERFORM idem_claim('transactions.actor', '', 'x');
             WHEN 1 THEN PERFORM idem_complete(r.operation_id, r.token + 1);
             WHEN 2 THEN PERFORM (idem_claim('transactions.actor', 'transactions.any', 'twice')).*;
-            WHEN 3 THEN PERFORM idem_complete(r.operation_id, r.token, 200, 'a'); PERFORM idem_complete(r.operation_id, r.token, 200, 'b');
+            WHEN 3 THEN PERFORM idem_complete(r.operation_id, r.token, 200, 'a'); PERFORM idem_complete(r.operation_id,
+                r.token, 200, 'b');
             ELSE PERFORM 1 / 0;
             END CASE;
             RAISE 'not reached';
-        EXCEPTION WHEN invalid_parameter_value OR SQLSTATE 'ID001' OR SQLSTATE 'ID002' OR feature_not_supported OR division_by_zero THEN
+        EXCEPTION WHEN invalid_parameter_value OR SQLSTATE 'ID001' OR SQLSTATE 'ID002' OR feature_not_supported
+            OR division_by_zero THEN
             NULL;
         END;
         r := idem_claim('transactions.actor', 'transactions.any', 'good ' || i % 10);
@@ -251,26 +267,33 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TEMP TABLE late (key text);
-CREATE CONSTRAINT TRIGGER late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.claim_late('transactions.any');
+CREATE CONSTRAINT TRIGGER late AFTER INSERT
+    ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.claim_late('transactions.any');
 INSERT INTO late VALUES ('trigger');
 SELECT key, state, hints FROM pg_temp.keys WHERE key IN ('cursor', 'trigger');
 DROP TRIGGER late ON late;
-CREATE CONSTRAINT TRIGGER late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.claim_late('transactions.tx');
+CREATE CONSTRAINT TRIGGER late AFTER INSERT
+    ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.claim_late('transactions.tx');
 INSERT INTO late VALUES ('too late');
 SELECT count(*) FROM pg_temp.keys WHERE key = 'too late';
 
 -- no subtransaction is hidden in any of it: all rows carry the transaction's own id
 BEGIN;
-SELECT count(*) FROM generate_series(1, 250) i, idem_claim('transactions.actor', 'transactions.any', 'flat ' || i) c, idem_complete(c.operation_id, c.token, 200, 'x') r;
-SELECT DISTINCT outcome FROM generate_series(1, 250) i, idem_claim('transactions.actor', 'transactions.any', 'flat ' || i);
-SELECT DISTINCT outcome FROM generate_series(1, 250) i, idem_claim('transactions.actor', 'transactions.any', 'flat ' || i, '{}');
-SELECT count(*), bool_and(k.xmin = pg_current_xact_id()::xid AND r.xmin = k.xmin) AS own FROM idem_keys k JOIN idem_responses r USING (operation_id) WHERE key LIKE 'flat %';
+SELECT count(*) FROM generate_series(1, 250) i, idem_claim('transactions.actor', 'transactions.any', 'flat ' || i) c,
+    idem_complete(c.operation_id, c.token, 200, 'x') r;
+SELECT DISTINCT outcome FROM generate_series(1, 250) i, idem_claim('transactions.actor', 'transactions.any',
+    'flat ' || i);
+SELECT DISTINCT outcome FROM generate_series(1, 250) i, idem_claim('transactions.actor', 'transactions.any',
+    'flat ' || i, '{}');
+SELECT count(*), bool_and(k.xmin = pg_current_xact_id()::xid AND r.xmin = k.xmin) AS own
+    FROM idem_keys k JOIN idem_responses r USING (operation_id) WHERE key LIKE 'flat %';
 ROLLBACK;
 
 -- 100,000 claims in one transaction: no lock for each, one transaction id, and all their hints
 BEGIN;
 SELECT count(*), min(outcome), max(outcome)
-  FROM generate_series(1, 10) batch, idem_claim_many('transactions.actor', 'transactions.any', ARRAY(SELECT format('many %s %s', batch, i) FROM generate_series(1, 10000) i));
+  FROM generate_series(1, 10) batch, idem_claim_many('transactions.actor', 'transactions.any',
+      ARRAY(SELECT format('many %s %s', batch, i) FROM generate_series(1, 10000) i));
 SELECT count(*) < 30 AS few_locks FROM pg_locks WHERE pid = pg_backend_pid();
 SELECT count(*), bool_and(xmin = pg_current_xact_id()::xid) AS own FROM idem_keys WHERE key LIKE 'many %';
 COMMIT;

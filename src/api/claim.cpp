@@ -146,7 +146,7 @@ IDEM_FUNCTION(idem_claim_v1) {
     if (request.payload != nullptr && request.payload_bytes != nullptr)
         pg::error_two_payloads();
     const pg::Installation installation = pg::installation_of(fcinfo);
-    engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait);
+    engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait, "idem_claim()");
     const engine::Result result = api::claim_or_reject(session, request);
     const Datum datum = engine::result_datum(installation, result);
     engine::end_claims(session);
@@ -160,7 +160,8 @@ IDEM_FUNCTION(idem_claim_many_v1) {
     api::Item* items = api::read_items(fcinfo, &count);
     const pg::Installation installation = pg::installation_of(fcinfo);
     if (count > 0) {
-        engine::ClaimSession session = engine::begin_claims(installation, items[0].request.op, items[0].request.wait);
+        engine::ClaimSession session =
+            engine::begin_claims(installation, items[0].request.op, items[0].request.wait, "idem_claim_many()");
         api::claim_items(session, items, count);
         engine::end_claims(session);
     }

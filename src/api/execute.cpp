@@ -54,7 +54,7 @@ IDEM_FUNCTION(idem_execute_v1) {
     const engine::ClaimRequest request = api::execute_arguments(fcinfo);
     const text* handler = api::optional_text(fcinfo, api::HANDLER);
     const pg::Installation installation = pg::installation_of(fcinfo);
-    engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait);
+    engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait, "idem_execute()");
     engine::Result result;
     if (!engine::rejects(session, request, &result))
         result = engine::execute(session, request, engine::operation_id_of(request), handler);

@@ -87,8 +87,7 @@ IDEM_FUNCTION(idem_release_v1) {
     const core::OperationId id = api::required_operation_id(fcinfo, 0);
     const core::Token token = api::required_token(fcinfo, 1);
     const pg::Installation installation = pg::installation_of(fcinfo);
-    PG_RETURN_DATUM(engine::result_datum(installation, engine::fail(installation, id, token, engine::Failure::RELEASED,
-                                                                    engine::GivenAnswer{}, nullptr)));
+    PG_RETURN_DATUM(engine::result_datum(installation, engine::release(installation, id, token)));
 }
 
 IDEM_FUNCTION(idem_extend_v1) {

@@ -460,10 +460,11 @@ const char* reason_to_reject(const ClaimSession& session, const ClaimRequest& re
 
 } // namespace
 
-ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait) {
-    PreventCommandIfReadOnly("idem_claim()");
-    PreventCommandDuringRecovery("idem_claim()");
-    PreventCommandIfParallelMode("idem_claim()");
+ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait,
+                          const char* function) {
+    PreventCommandIfReadOnly(function);
+    PreventCommandDuringRecovery(function);
+    PreventCommandIfParallelMode(function);
     ClaimSession session{};
     session.installation = installation;
     session.has_policy = pg::load_policy(installation.policies, bytes_of(op), &session.policy);

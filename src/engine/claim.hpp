@@ -59,8 +59,10 @@ struct ClaimSession {
     core::Timestamp deadline;
 };
 
-// begin_claims opens a session for one op; end_claims gives it back. Raises 25006 where nothing may be written.
-ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait);
+// begin_claims opens a session for one op; end_claims gives it back. Raises 25006, in the name of the function that the
+// user called, where nothing may be written.
+ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait,
+                          const char* function);
 void end_claims(ClaimSession& session);
 
 // rejects tells whether a request cannot be claimed whatever the table says, and answers it.

@@ -129,6 +129,12 @@ core::HolderVerdict judge_or_raise(const Held& held, core::Token token) {
     return verdict;
 }
 
+// refuse_finished raises where the token does not hold the key any more, or has ended it with an answer.
+void refuse_finished(const Held& held, core::Token token) {
+    if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
+        pg::error_other_response(held.row.id);
+}
+
 // --- answers -------------------------------------------------------------------------------------------------------
 
 text* json_as_text(Jsonb* value) {
@@ -330,9 +336,15 @@ Result fail(const pg::Installation& installation, const core::OperationId& id, c
             const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_FAILURE);
             return finish_with_answer(held, reader, token, core::State::FAILED, answer, evidence);
         }
-        if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
-            pg::error_other_response(held.row.id);
+        refuse_finished(held, token);
         return kind == Failure::RELEASED ? give_back(held, reader, evidence) : declare_unknown(held, reader, evidence);
+    });
+}
+
+Result release(const pg::Installation& installation, const core::OperationId& id, core::Token token) {
+    return with_row(installation, id, "idem_release()", [&](const Held& held, pg::KeyReader& reader) {
+        refuse_finished(held, token);
+        return give_back(held, reader, nullptr);
     });
 }
 

@@ -40,6 +40,9 @@ enum class Failure : std::uint8_t { BY_STATUS, FAILED, RELEASED, INDETERMINATE }
 Result fail(const pg::Installation& installation, const core::OperationId& id, core::Token token, Failure failure,
             const GivenAnswer& given, Jsonb* evidence);
 
+// release gives the key back unused. Raises ID001, ID002, ID007.
+Result release(const pg::Installation& installation, const core::OperationId& id, core::Token token);
+
 // extend makes the lease run from now; `lease` NOT_GIVEN takes the policy's. Raises ID001, ID007, 55000.
 Result extend(const pg::Installation& installation, const core::OperationId& id, core::Token token,
               core::Duration lease);
