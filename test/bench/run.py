@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 """run.py: measures the extension beside its rivals, prints one Markdown table and writes build/bench.json.
 
-Environment: BENCH_ROUNDS (7) rounds, interleaved A B A B; BENCH_SECONDS (1) of each stream in a round; BENCH_KEYS (off)
-live keys of a database that is compared with one of 10,000; BENCH_ONLY a regular expression on case names.
+Environment: BENCH_SECONDS (4) of each side of a case, in BENCH_ROUNDS (40) rounds, interleaved A B A B; BENCH_KEYS
+(off) live keys of a database that is compared with one of 10,000; BENCH_ONLY a regular expression on case names.
 """
 import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 
 import cases
@@ -16,13 +15,14 @@ import fixture
 import meter
 import storm
 
-ROUNDS = int(os.environ.get('BENCH_ROUNDS', '7'))
-SECONDS = int(os.environ.get('BENCH_SECONDS', '1'))
+ROUNDS = int(os.environ.get('BENCH_ROUNDS', '40'))
+SECONDS = int(os.environ.get('BENCH_SECONDS', '4'))
 KEYS = int(os.environ.get('BENCH_KEYS', '0'))
 ONLY = re.compile(os.environ.get('BENCH_ONLY', ''))
 KEPT = 10_000
 CROWD = 200
 STORM_ROUNDS = 3
+REDIS_ROUNDS = 3
 STORED_ROUNDS = 4
 HEADINGS = ('case', 'ours', 'rival', 'ours per s', 'rival per s', 'ratio', 'target', 'CPU µs ours', 'CPU µs rival',
             'CPU ratio', 'p95 ms ours', 'p95 ms rival')
@@ -32,34 +32,26 @@ def say(text):
     print(f'-- {text}', file=sys.stderr)
 
 
-def measure(bench, wanted):
-    """measure runs the streams of the cases in interleaved rounds; returns {stream: samples}."""
-    streams = list(dict.fromkeys(stream for case in wanted for stream in (case.ours, case.rival)))
-    samples = {stream: [] for stream in streams}
-    for number in range(ROUNDS):
-        say(f'round {number + 1} of {ROUNDS}: {len(streams)} streams of {SECONDS} s')
-        for stream in streams:
-            samples[stream].append(bench.run(stream, SECONDS))
-    return samples
+def measure(bench, redis, case):
+    """measure runs the two sides of a case in turns; returns their samples."""
+    say(case.name + ': ' + case.ours.name + ' | ' + case.rival.name)
+    if not isinstance(case.rival, cases.RedisGet):
+        return bench.alternate(case.ours, case.rival, ROUNDS, SECONDS)
+    pairs = [(bench.alone(case.ours, 1), redis.alone(case.rival, 1)) for _ in range(REDIS_ROUNDS)]
+    return [meter.Sample([turn for sample in side for turn in sample.turns],
+                         statistics.median(sample.p95_ms for sample in side)) for side in zip(*pairs)]
 
 
-def median(samples, name):
-    return statistics.median(getattr(sample, name) for sample in samples)
-
-
-def compare(case, samples):
-    """compare returns a row. Ratios above 1: ours is faster, or takes less CPU.
-
-    Rates are medians, and medians of the rounds' ratios. Of CPU times it is the least disturbed round that counts:
-    neighbours on the machine only ever add to them.
-    """
-    ours, rival = samples[case.ours], samples[case.rival]
+def compare(case, ours, rival):
+    """compare returns a row: medians of turns, and medians of the ratios of turns. Above 1: ours is better."""
+    pairs = list(zip(ours.turns, rival.turns))
     row = dict(case=case.name, ours=case.ours.name, rival=case.rival.name, target=case.target,
-               ratio=statistics.median(a.rate / b.rate for a, b in zip(ours, rival)))
-    for side, seen in (('ours', ours), ('rival', rival)):
-        row |= {f'{side}_rate': median(seen, 'rate'), f'{side}_p95_ms': median(seen, 'p95_ms'),
-                f'{side}_cpu_us': min(sample.cpu_us for sample in seen), f'{side}_samples': [vars(s) for s in seen]}
-    row['cpu_ratio'] = row['rival_cpu_us'] / row['ours_cpu_us']
+               ratio=statistics.median(a.rate / b.rate for a, b in pairs),
+               cpu_ratio=statistics.median(b.cpu_us / a.cpu_us for a, b in pairs))
+    row['ratio_quartiles'] = statistics.quantiles((a.rate / b.rate for a, b in pairs), n=4)[::2]
+    for side, sample in (('ours', ours), ('rival', rival)):
+        row |= {f'{side}_rate': sample.median('rate'), f'{side}_cpu_us': sample.median('cpu_us'),
+                f'{side}_p95_ms': sample.p95_ms}
     return row
 
 
@@ -79,7 +71,7 @@ def stored_bytes(bench):
                 admin.execute('TRUNCATE idem_keys, idem_responses, idem_leases, obvious')
                 calls = 0
                 for _ in range(STORED_ROUNDS):
-                    calls += bench.run(stream, 1).calls
+                    calls += bench.fill(stream, 1)
                     admin.execute('VACUUM')
                 sizes = {name: size / calls for name, size in relation_sizes(admin).items() if size}
                 row |= {f'{side}_relations': sizes, f'{side}_bytes': sum(sizes.values())}
@@ -142,7 +134,8 @@ def wanted_cases():
     return [case for case in listed if ONLY.search(case.name)]
 
 
-def prepare(wanted):
+def prepare():
+    """prepare makes the databases and returns the meter."""
     say(f'{KEPT:,} answered keys of each size')
     fixture.create('postgres', KEPT)
     if KEYS:
@@ -150,32 +143,35 @@ def prepare(wanted):
         fixture.create('many', KEPT)
         say(f'{KEYS:,} live keys')
         fixture.fill_directly('many', KEPT + 1, KEYS)
-    bench = meter.Meter(KEPT)
-    if any(isinstance(case.rival, cases.RedisGet) for case in wanted):
-        bench.redis = meter.Redis(KEPT)
-    return bench
+    return meter.Meter(KEPT)
+
+
+def all_rows(bench, redis):
+    rows = [compare(case, *measure(bench, redis, case)) for case in wanted_cases()]
+    if ONLY.search('bytes'):
+        rows += stored_bytes(bench)
+    if ONLY.search('storm'):
+        rows += storms()
+    return rows
+
+
+def write_json(bench, rows):
+    os.makedirs('build', exist_ok=True)
+    with open('build/bench.json', 'w') as file:
+        json.dump(dict(server=bench.admin.execute('SELECT version()').fetchone()[0], system=' '.join(os.uname()[::2]),
+                       cores=os.cpu_count(), load=os.getloadavg(), rounds=ROUNDS, seconds=SECONDS, keys=KEYS,
+                       rows=rows), file, indent=1, ensure_ascii=False)
 
 
 def main():
-    wanted = wanted_cases()
-    bench = prepare(wanted)
+    bench = prepare()
+    redis = meter.Redis(KEPT)
     try:
-        samples = measure(bench, wanted)
-        rows = [compare(case, samples) for case in wanted]
-        if ONLY.search('bytes'):
-            rows += stored_bytes(bench)
-        if ONLY.search('storm'):
-            rows += storms()
+        rows = all_rows(bench, redis)
     finally:
-        if bench.redis:
-            bench.redis.stop()
+        redis.stop()
     print_table(rows)
-    version = bench.admin.execute('SELECT version()').fetchone()[0]
-    cpu = subprocess.run(['uname', '-srm'], capture_output=True, text=True).stdout.strip()
-    os.makedirs('build', exist_ok=True)
-    with open('build/bench.json', 'w') as file:
-        json.dump(dict(server=version, system=cpu, cores=os.cpu_count(), load=os.getloadavg(), rounds=ROUNDS,
-                       seconds=SECONDS, keys=KEYS, rows=rows), file, indent=1, ensure_ascii=False)
+    write_json(bench, rows)
 
 
 if __name__ == '__main__':
