@@ -4,7 +4,8 @@
 Each case is a prepared statement that is executed N and then 2N times on copies of one data directory. The
 difference over N is one call with the parsing of its EXECUTE, its transaction and its commit; start and first use
 cancel out. Rivals are counted in the same way, so these ratios are free of the noise of clocks, but know nothing of
-memory, of system calls and of the wire. Instructions depend on the builds of server and compiler: the baseline is Debian 12's.
+memory, of system calls and of the wire. Instructions depend on the builds of server and compiler: the baseline is
+Debian 12's.
 
     instructions.py                     count, compare with instructions.txt; exit 1 when ours is more than 3 % worse
     instructions.py --write             count and print what instructions.txt should hold

@@ -1,9 +1,9 @@
 """meter.py: runs streams with pgbench and redis-benchmark and reads what they cost.
 
 A machine's speed changes within a second: neighbours, clocks, where the scheduler puts whom. So the two sides of a
-comparison take turns of a tenth of a second: both pgbench are there all the time, and one is stopped (SIGSTOP) while the
-other goes on. Each turn gives a rate, from the times in pgbench's log, and a pair of turns a ratio; the medians of those
-are reported.
+comparison take turns of a tenth of a second: both pgbench are there all the time, and one is stopped (SIGSTOP) while
+the other goes on. Each turn gives a rate, from the times in pgbench's log, and a pair of turns a ratio; the medians of
+those are reported.
 
 Throughput over a socket is mostly the client's and the kernel's. So the CPU time of the backends is read too, at both
 ends of each turn.
@@ -85,12 +85,15 @@ class Client:
         return sum(cpu_of(pid) for pid in self.backends)
 
     def turn(self, seconds):
-        """turn lets the client go on for a while."""
-        cpu, began = self.cpu(), time.time()
-        self.go_on()
-        time.sleep(seconds)
-        self.stop()
-        self.turns.append((began, time.time(), self.cpu() - cpu))
+        """turn lets the client go on for a while. A turn in which its time is over does not count."""
+        try:
+            cpu, began = self.cpu(), time.time()
+            self.go_on()
+            time.sleep(seconds)
+            self.stop()
+            self.turns.append((began, time.time(), self.cpu() - cpu))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
 
     def finish(self):
         """finish waits for the end; returns (transactions' ends in seconds since 1970, their latencies in µs)."""
@@ -145,7 +148,7 @@ class Meter:
 
     def alternate(self, ours, rival, rounds, seconds):
         """alternate runs two streams in turns, each for so many seconds in all; returns their samples."""
-        whole = 2 * seconds + 1
+        whole = 2 * seconds + 2
         began = time.time()
         clients = []
         for stream in (ours, rival):
@@ -164,9 +167,8 @@ class Meter:
 
     def alone(self, stream, seconds):
         """alone runs a stream of pgbench by itself, as one turn."""
-        client = Client(self, stream, seconds + 1)
+        client = Client(self, stream, seconds + 2)
         client.turn(seconds)
-        time.sleep(1)
         return client.sample()
 
 
