@@ -84,7 +84,7 @@ SELECT r.outcome, r.body FROM held, idem_complete(operation_id, :r_new_token, 20
 SELECT left(pg_temp.error_of(format('SELECT idem_complete(%L, %s, 200, %L)', operation_id, token, 'by the old owner')),
     5) AS error FROM held WHERE op = 'lease.retry' AND what = 'lapsing';
 SELECT outcome, body FROM idem_claim('lease.actor', 'lease.retry', 'lapsing', '{}');
--- not taken over: a late completion by the last token counts, and says so; a late heartbeat revives the claim
+-- not taken over: a late completion by the last token counts; a late heartbeat revives the claim
 SELECT op, r.outcome, r.state, r.status, r.detail FROM held, idem_complete(operation_id, token, 201) r
     WHERE held.what = 'late' ORDER BY op;
 SELECT op, r.outcome, r.detail FROM held, idem_claim('lease.actor', op, what, '{}') r WHERE held.what = 'late'

@@ -35,6 +35,13 @@ text* required_text(FunctionCallInfo fcinfo, int argument, const char* name, std
     return value;
 }
 
+text* optional_target(FunctionCallInfo fcinfo, int argument) {
+    text* value = optional_text(fcinfo, argument);
+    if (value != nullptr && VARSIZE_ANY_EXHDR(value) > TARGET_MAX)
+        pg::error_argument_too_long("target", TARGET_MAX);
+    return value;
+}
+
 text* required_key(FunctionCallInfo fcinfo, int argument) {
     text* value = optional_text(fcinfo, argument);
     if (value == nullptr)

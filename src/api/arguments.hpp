@@ -21,6 +21,10 @@ const pg_uuid_t* optional_uuid(FunctionCallInfo fcinfo, int argument);
 // required_text returns an argument of 1 to `limit` bytes.
 text* required_text(FunctionCallInfo fcinfo, int argument, const char* name, std::size_t limit);
 
+// optional_target returns the target argument, up to TARGET_MAX bytes, or null.
+inline constexpr std::size_t TARGET_MAX = 1024;
+text* optional_target(FunctionCallInfo fcinfo, int argument);
+
 // required_key returns the key argument; whether it is well-formed is the policy's question.
 text* required_key(FunctionCallInfo fcinfo, int argument);
 

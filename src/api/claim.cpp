@@ -38,7 +38,7 @@ engine::ClaimRequest shared_arguments(FunctionCallInfo fcinfo) {
     engine::ClaimRequest request{};
     request.actor = required_text(fcinfo, ACTOR, "actor", ACTOR_MAX);
     request.op = required_text(fcinfo, OP, "op", core::MAX_OP_BYTES);
-    request.target = optional_text(fcinfo, TARGET);
+    request.target = optional_target(fcinfo, TARGET);
     request.wait = optional_wait(fcinfo, WAIT);
     request.lease = optional_lease(fcinfo, LEASE);
     request.ttl = optional_ttl(fcinfo, TTL);

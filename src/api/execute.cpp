@@ -33,7 +33,7 @@ engine::ClaimRequest execute_arguments(FunctionCallInfo fcinfo) {
     request.op = required_text(fcinfo, OP, "op", core::MAX_OP_BYTES);
     request.key = required_key(fcinfo, KEY);
     request.payload = optional_jsonb(fcinfo, PAYLOAD);
-    request.target = optional_text(fcinfo, TARGET);
+    request.target = optional_target(fcinfo, TARGET);
     request.wait = optional_wait(fcinfo, WAIT);
     request.lease = engine::NOT_GIVEN;
     request.ttl = engine::NOT_GIVEN;

@@ -78,6 +78,7 @@ IDEM_FUNCTION(idem_fail_v1) {
     const engine::GivenAnswer given = api::given_answer(fcinfo, 3);
     engine::check_answer(given);
     Jsonb* evidence = api::optional_jsonb(fcinfo, 8);
+    engine::check_evidence(evidence);
     const pg::Installation installation = pg::installation_of(fcinfo);
     PG_RETURN_DATUM(
         engine::result_datum(installation, engine::fail(installation, id, token, failure, given, evidence)));
@@ -112,6 +113,7 @@ IDEM_FUNCTION(idem_resolve_v1) {
     Jsonb* evidence = api::optional_jsonb(fcinfo, 2);
     if (evidence == nullptr)
         pg::error_evidence_required();
+    engine::check_evidence(evidence);
     const engine::GivenAnswer given = api::given_answer(fcinfo, 3);
     engine::check_answer(given);
     const pg::Installation installation = pg::installation_of(fcinfo);

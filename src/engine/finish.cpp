@@ -26,6 +26,8 @@ using pg::bytes_of;
 namespace {
 
 constexpr std::size_t CHECKPOINT_MAX = 64 * 1024;
+constexpr std::size_t EVIDENCE_MAX = 64 * 1024;
+constexpr std::size_t BODY_REF_MAX = 2048;
 constexpr std::int32_t STATUS_OF_SUCCESS = 200;
 constexpr std::int32_t STATUS_OF_FAILURE = 500;
 
@@ -154,6 +156,19 @@ void omit_body(pg::Answer& answer) {
     answer.body_omitted = true;
 }
 
+// with_json_type adds the content type of a JSON body. Most answers have no other header, so that list is made once.
+Jsonb* with_json_type(Jsonb* headers) {
+    static constinit Jsonb* alone = nullptr;
+    if (headers != nullptr)
+        return pg::headers_append(headers, "Content-Type", "application/json");
+    if (alone == nullptr) {
+        const MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+        alone = pg::headers_append(nullptr, "Content-Type", "application/json");
+        (void)MemoryContextSwitchTo(caller);
+    }
+    return alone;
+}
+
 // stored_form is what of a given answer is stored and replayed under a policy.
 pg::Answer stored_form(const GivenAnswer& given, const core::Policy& policy, std::int32_t default_status) {
     pg::Answer answer{};
@@ -166,7 +181,7 @@ pg::Answer stored_form(const GivenAnswer& given, const core::Policy& policy, std
     if (given.body_json != nullptr) {
         answer.body = json_as_text(given.body_json);
         if (!pg::headers_have(answer.headers, "content-type") && core::replays_header(policy, "content-type"))
-            answer.headers = pg::headers_append(answer.headers, "Content-Type", "application/json");
+            answer.headers = with_json_type(answer.headers);
     }
     const void* body = answer.body != nullptr ? static_cast<const void*>(answer.body) : answer.body_bytes;
     if (body != nullptr && bytes_of(body).size() > static_cast<std::size_t>(policy.body_max))
@@ -178,20 +193,13 @@ core::Timestamp expiry(const Held& held) {
     return held.now + (held.row.ttl_s != 0 ? held.row.ttl_s * core::SECOND : held.policy.ttl);
 }
 
-Result with_answer(const Held& held, core::Outcome outcome, const Change& change, const pg::Answer& answer, bool late) {
-    Result result = result_of_row(held.row, outcome, change.state);
+Result with_answer(const Held& held, const Change& change, const pg::Answer& answer) {
+    Result result = result_of_row(held.row, core::Outcome::COMPLETED, change.state);
     result.completed_at = change.completed_at;
     result.expires_at = change.expires_at;
     result.has_answer = true;
     result.answer = answer;
-    Detail detail;
-    if (answer.body_omitted)
-        add_bool(detail, "body_omitted", true);
-    add_text(detail, "traceparent", held.row.traceparent);
-    add_json(detail, "evidence", change.evidence);
-    if (late)
-        add_bool(detail, "late", true);
-    result.detail = finish(detail);
+    result.detail = detail_of_answer(held.row, change.evidence, answer, false);
     return result;
 }
 
@@ -202,7 +210,7 @@ Result repeat_answer(const Held& held, core::State state, const pg::Answer& answ
         pg::error_answer_missing(held.row.id);
     if (held.row.state != state || !pg::same_answer(stored, answer))
         pg::error_other_response(held.row.id);
-    return with_answer(held, core::Outcome::COMPLETED, unchanged(held.row), stored, false);
+    return with_answer(held, unchanged(held.row), stored);
 }
 
 // refuse_uncommitted raises ID003 for a lease-mode claim of this very transaction: the outside world would be called
@@ -213,13 +221,8 @@ void refuse_uncommitted(const Held& held) {
         pg::error_not_committed(held.row.id);
 }
 
-bool is_late(const Held& held) {
-    return held.row.state == core::State::INDETERMINATE ||
-           core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
-}
-
 Round store_answer(const Held& held, pg::KeyReader& reader, core::State state, const pg::Answer& answer,
-                   Jsonb* evidence, bool late) {
+                   Jsonb* evidence) {
     Change change = unchanged(held.row);
     change.state = state;
     change.completed_at = held.now;
@@ -227,7 +230,7 @@ Round store_answer(const Held& held, pg::KeyReader& reader, core::State state, c
     change.checkpoint = nullptr;
     if (evidence != nullptr)
         change.evidence = evidence;
-    const Result result = with_answer(held, core::Outcome::COMPLETED, change, answer, late);
+    const Result result = with_answer(held, change, answer);
     if (!write_change(held, reader, change))
         return Round{false, Result{}};
     pg::insert_answer(held.installation.responses, held.row.id, held.row.token, answer);
@@ -241,7 +244,7 @@ Round finish_with_answer(const Held& held, pg::KeyReader& reader, core::Token to
     if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
         return Round{true, repeat_answer(held, state, answer)};
     refuse_uncommitted(held);
-    return store_answer(held, reader, state, answer, evidence, is_late(held));
+    return store_answer(held, reader, state, answer, evidence);
 }
 
 Result without_answer(const Held& held, core::Outcome outcome, const Change& change) {
@@ -308,6 +311,11 @@ Round hold(const Held& held, pg::KeyReader& reader, core::Token token, const Cha
 
 } // namespace
 
+void check_evidence(const Jsonb* evidence) {
+    if (evidence != nullptr && VARSIZE(evidence) > EVIDENCE_MAX)
+        pg::error_too_large("evidence", VARSIZE(evidence), EVIDENCE_MAX);
+}
+
 void check_answer(const GivenAnswer& given) {
     if (given.has_status && (given.status < core::STATUS_FIRST || given.status > core::STATUS_LAST))
         pg::error_status_range(given.status);
@@ -315,6 +323,8 @@ void check_answer(const GivenAnswer& given) {
                        (given.body_bytes != nullptr ? 1 : 0) + (given.body_ref != nullptr ? 1 : 0);
     if (bodies > 1)
         pg::error_two_bodies();
+    if (given.body_ref != nullptr && bytes_of(given.body_ref).size() > BODY_REF_MAX)
+        pg::error_too_large("body_ref", bytes_of(given.body_ref).size(), BODY_REF_MAX);
     if (given.body_sha256 != nullptr &&
         (given.body_ref == nullptr || bytes_of(given.body_sha256).size() != pg::SHA256_SIZE))
         pg::error_body_sha256_size();
@@ -378,7 +388,7 @@ Result resolve(const pg::Installation& installation, const core::OperationId& id
         if (state == core::State::RELEASED)
             return give_back(held, reader, evidence);
         const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
-        return store_answer(held, reader, state, stored_form(given, held.policy, status), evidence, false);
+        return store_answer(held, reader, state, stored_form(given, held.policy, status), evidence);
     });
 }
 

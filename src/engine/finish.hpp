@@ -29,6 +29,9 @@ struct GivenAnswer {
 // check_answer raises 22023 where an answer contradicts itself.
 void check_answer(const GivenAnswer& given);
 
+// check_evidence raises ID005 where evidence is over 64 KiB.
+void check_evidence(const Jsonb* evidence);
+
 // complete stores the answer of the work. Raises ID001, ID002, ID003, ID005, ID007.
 Result complete(const pg::Installation& installation, const core::OperationId& id, core::Token token,
                 const GivenAnswer& given);

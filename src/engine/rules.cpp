@@ -5,22 +5,29 @@
 #include "engine/rules.hpp"
 #include "pg/server.hpp"
 #include "pg/errors.hpp"
+#include "pg/varlena.hpp"
 
 namespace idem::engine {
+
+Jsonb* detail_of_answer(const pg::KeyRow& row, Jsonb* evidence, const pg::Answer& answer, bool payload_differs) {
+    Detail detail;
+    if (answer.body_omitted)
+        add_bool(detail, "body_omitted", true);
+    if (answer.body_sha256 != nullptr)
+        add_hex(detail, "body_sha256", pg::bytes_of(answer.body_sha256));
+    if (payload_differs)
+        add_bool(detail, "payload_differs", true);
+    add_text(detail, "traceparent", row.traceparent);
+    add_json(detail, "evidence", evidence);
+    return finish(detail);
+}
 
 Result replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs) {
     Result result = result_of_row(row, core::Outcome::REPLAY, row.state);
     if (!pg::read_answer(installation.responses, row.id, row.token, &result.answer))
         pg::error_answer_missing(row.id);
     result.has_answer = true;
-    Detail detail;
-    if (result.answer.body_omitted)
-        add_bool(detail, "body_omitted", true);
-    if (payload_differs)
-        add_bool(detail, "payload_differs", true);
-    add_text(detail, "traceparent", row.traceparent);
-    add_json(detail, "evidence", row.evidence);
-    result.detail = finish(detail);
+    result.detail = detail_of_answer(row, row.evidence, result.answer, payload_differs);
     return result;
 }
 

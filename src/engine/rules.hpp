@@ -29,6 +29,10 @@ inline const char* reason_unknown(const pg::KeyRow& row) {
     return row.state == core::State::INDETERMINATE ? "reported" : "lease_over";
 }
 
+// detail_of_answer says of a stored answer what the frozen columns cannot: the same for the first answer and each
+// replay, but for payload_differs. Null where there is nothing to say.
+Jsonb* detail_of_answer(const pg::KeyRow& row, Jsonb* evidence, const pg::Answer& answer, bool payload_differs);
+
 // replay_result answers with the stored answer of a completed or failed key. Raises XX001 when it is not there.
 Result replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs);
 
