@@ -1,5 +1,5 @@
 # Deadlocks: keys against keys, keys against row locks, circles of three, and a waiter beside the circle. Exactly one
-# session gets 40P01 within deadlock_timeout + 1 s, the others go on. Covers A26, B07, E08.
+# session gets 40P01 within deadlock_timeout + 1 s (and another for a busy machine), the others go on. Covers A26, B07, E08.
 use strict;
 use warnings;
 
@@ -46,7 +46,7 @@ sub circle
 	is(scalar @victims, 1, "$name: one victim") or diag "victims @victims, others @odd";
 	is(scalar @odd, 0, "$name: no other error");
 	note sprintf '%s: found after %.2f s', $name, $took // -1;
-	cmp_ok($took // 99, '<', 0.5 + 1 + 0.5, "$name: in time");
+	cmp_ok($took // 99, '<', 0.5 + 1 + 1, "$name: in time");
 	return;
 }
 
@@ -86,7 +86,7 @@ for my $order ([ 0, 1, 2 ], [ 0, 2, 1 ])
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($second->{pid})") if !$second->answered;
 	my (undef, $err) = $second->answer;
 	is(IdempotencyTest::Session::state_of($err), '40P01', "$name: who waits in it gives up");
-	cmp_ok($second->{took}, '<', 0.5 + 1 + 0.5, "$name: in time");
+	cmp_ok($second->{took}, '<', 0.5 + 1 + 1, "$name: in time");
 	$second->ask('ROLLBACK');
 	$outsider->try('COMMIT');
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($beside->{pid})");
