@@ -1,6 +1,6 @@
 # Server processes that die: kill -9 in mid-claim and in mid-charge, a client that vanishes, and several hundred terminated
 # and cancelled sessions at random points with waiters in flight. Rivals get the right answers, the server stays up where
-# it must, and no waiter's place leaks. Covers A06, A09, A25, F01, F09.
+# it must, and no waiter's place leaks. Covers A06, A09, F01, F09.
 use strict;
 use warnings;
 
