@@ -129,8 +129,11 @@ class Meter:
         self.numbers = itertools.count()
 
     def backends(self, name, count, process):
-        """backends waits for a client's connections and returns the process ids of their backends."""
-        ask = 'SELECT pid FROM pg_stat_activity WHERE application_name = %s'
+        """backends waits for a client's connections and returns the process ids of their backends.
+
+        pgbench looks at the server through another connection first, which asks nothing.
+        """
+        ask = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND query <> ''"
         while len(found := self.admin.execute(ask, [name]).fetchall()) < count:
             if process.poll() is not None:
                 raise SystemExit(process.communicate()[1])
