@@ -339,21 +339,59 @@ COMMENT ON FUNCTION idem_http_key IS
 'http: The key in an Idempotency-Key request header; NULL when the header is absent or holds no single usable key. Example: SELECT idem_http_key(''"8e03978e-40d5-43e8-bc93-6894a57f9324"'')
 Reads the structured-field string of the IETF draft ("8e03978e", parameters ignored) and the bare word most clients send (8e03978e); both give the same key. Never raises: NULL for empty, broken quoting, several values, controls and non-ASCII.';
 
-CREATE FUNCTION idem_canonical(payload jsonb)
+CREATE FUNCTION idem_canonical(
+    payload jsonb,
+    trim_strings boolean DEFAULT false, nfc_strings boolean DEFAULT false,
+    ignore_paths text[] DEFAULT NULL, intent_paths text[] DEFAULT NULL, strip_nulls boolean DEFAULT false,
+    numbers text DEFAULT 'exact', decimal_paths text[] DEFAULT NULL, round_paths jsonb DEFAULT NULL,
+    unordered_paths text[] DEFAULT NULL)
 RETURNS text
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c IMMUTABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_canonical_v1';
 COMMENT ON FUNCTION idem_canonical IS
-'families: The canonical text of a JSON value: RFC 8785 (JCS) with exact numbers. Two values have the same text if and only if they are equal as jsonb: member order, white space and spellings such as 10.00 for 10 leave no trace.
-The form is frozen. Errors: 54000 if the text would exceed 1 GB, 22021. Example: SELECT idem_canonical(''{"b": 1.50, "a": [1e2]}'')';
+'families: The canonical text of a JSON value: RFC 8785 (JCS) with exact numbers. Two values have the same text if and only if they are equal as jsonb: member order, white space and spellings such as 10.00 for 10 leave no trace. Example: SELECT idem_canonical(''{"b": 1.50, "a": [1e2]}'')
+Options, by name, say what else means the same; NULL: not given. In the order in which they work: ignore_paths (members that mean nothing), intent_paths (keep only what is there; what such a path does not fit stays whole), strip_nulls (as jsonb_strip_nulls), trim_strings (White_Space at both ends of string values), nfc_strings (NFC of string values, Unicode idem_unicode_version()), decimal_paths (strings that are decimals become numbers: "10.00" is 10), round_paths (path to digits after the point, halves away from zero), numbers (exact, or double: RFC 8785 to the letter), unordered_paths (arrays whose elements are sorted by their canonical text, in the order of members).
+A path is $ and steps .name, ."any name", .* (every member), [*] (every element), as in $.items[*].note. The form is frozen. Errors: 22023 for an option, 22003 for a number beyond double, 54000 if the text would exceed 1 GB, 22021.';
 
-CREATE FUNCTION idem_hash(payload jsonb, algorithm text DEFAULT 'xxh3-128')
+CREATE FUNCTION idem_hash(
+    payload jsonb, algorithm text DEFAULT 'xxh3-128',
+    trim_strings boolean DEFAULT false, nfc_strings boolean DEFAULT false,
+    ignore_paths text[] DEFAULT NULL, intent_paths text[] DEFAULT NULL, strip_nulls boolean DEFAULT false,
+    numbers text DEFAULT 'exact', decimal_paths text[] DEFAULT NULL, round_paths jsonb DEFAULT NULL,
+    unordered_paths text[] DEFAULT NULL)
 RETURNS bytea
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c IMMUTABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_hash_v1';
 COMMENT ON FUNCTION idem_hash IS
-'families: The hash of a JSON value''s canonical text (UTF-8). algorithm: xxh3-128 (16 bytes, fast, for trusted data) or sha256 (32 bytes, for data somebody may have crafted); another name raises 22023.
-xxhsum -H128 and sha256sum over idem_canonical(payload) print the same. Frozen, so it may be stored and indexed. Example: SELECT idem_hash(''{"amount": 10.00}'') = idem_hash(''{"amount": 10}'')';
+'families: The hash of a JSON value''s canonical text (UTF-8). algorithm: xxh3-128 (16 bytes, fast, for trusted data) or sha256 (32 bytes, for data somebody may have crafted); another name raises 22023. Example: SELECT idem_hash(''{"amount": 10.00}'') = idem_hash(''{"amount": 10}'')
+xxhsum -H128 and sha256sum over idem_canonical(payload) print the same. Options as for idem_canonical. NULL for a NULL payload. Frozen, so it may be stored and indexed.';
+
+CREATE FUNCTION idem_hash_text(
+    payload text, strict boolean DEFAULT true, algorithm text DEFAULT 'xxh3-128',
+    trim_strings boolean DEFAULT false, nfc_strings boolean DEFAULT false,
+    ignore_paths text[] DEFAULT NULL, intent_paths text[] DEFAULT NULL, strip_nulls boolean DEFAULT false,
+    numbers text DEFAULT 'exact', decimal_paths text[] DEFAULT NULL, round_paths jsonb DEFAULT NULL,
+    unordered_paths text[] DEFAULT NULL)
+RETURNS bytea
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_hash_text_v1';
+COMMENT ON FUNCTION idem_hash_text IS
+'families: idem_hash of JSON text as it came over the wire, before jsonb drops anything; equal to idem_hash of the same value. Example: SELECT idem_hash_text(''{"amount": 10.00}'')
+strict refuses what I-JSON (RFC 7493) forbids: a member name twice in an object (22030), noncharacters (22023). strict => false: the last of two members wins, as in jsonb. Either way text that is not JSON, lone surrogates too, raises 22P02 and U+0000 22P05. Numbers beyond double are kept exact: I-JSON only advises against them, idem_payload_jcs_safe finds them. Errors name a position and never show the payload; also as idem_canonical.';
+
+CREATE FUNCTION idem_payload_jcs_safe(payload jsonb)
+RETURNS boolean
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_payload_jcs_safe_v1';
+COMMENT ON FUNCTION idem_payload_jcs_safe IS
+'families: Whether every RFC 8785 library makes the same canonical text of a JSON value as idem_canonical: each number is the shortest decimal of a double, no string or name has a noncharacter. Example: SELECT idem_payload_jcs_safe(''{"id": 9007199254740993}'')';
+
+CREATE FUNCTION idem_unicode_version()
+RETURNS text
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_unicode_version_v1';
+COMMENT ON FUNCTION idem_unicode_version IS
+'families: The version of Unicode whose tables nfc_strings uses: the library''s own, the same whatever the server or its ICU. Example: SELECT idem_unicode_version()';
 
 CREATE FUNCTION idem_policy_options_rows()
 RETURNS TABLE (
@@ -437,6 +475,7 @@ DECLARE
     here name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                    WHERE e.extname = 'idempotency');
     everybody text[] := ARRAY['idem_http_key', 'idem_http_response', 'idem_canonical', 'idem_hash',
+                              'idem_hash_text', 'idem_payload_jcs_safe', 'idem_unicode_version',
                               'idem_policy_options_rows'];
     client text[] := ARRAY['idem_claim', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
                            'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
@@ -484,6 +523,7 @@ REVOKE ALL ON TYPE idem_result, idem_response, idem_http FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     idem_claim, idem_complete, idem_fail, idem_execute, idem_lookup, idem_set_policy, idem_http_response,
     idem_claim_many, idem_release, idem_extend, idem_checkpoint, idem_resolve, idem_lookup_id, idem_call_handler,
-    idem_http_key, idem_canonical, idem_hash, idem_policy_resolve, idem_policies_changed, idem_policy_options_rows,
+    idem_http_key, idem_canonical, idem_hash, idem_hash_text, idem_payload_jcs_safe, idem_unicode_version,
+    idem_policy_resolve, idem_policies_changed, idem_policy_options_rows,
     idem_admin_grant
 FROM PUBLIC;

@@ -38,8 +38,8 @@ public:
     // nesting_size is the size in bytes of the nesting bits for a text of size bytes.
     static constexpr std::size_t nesting_size(std::size_t size) noexcept { return size / 8 + 1; }
 
-    JsonReader(Bytes text, std::uint8_t* nesting) noexcept
-        : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), nesting_(nesting) {}
+    JsonReader(Bytes json, std::uint8_t* nesting) noexcept
+        : begin_(json.data()), at_(json.data()), end_(json.data() + json.size()), nesting_(nesting) {}
 
     // next reads the next token.
     JsonToken next() noexcept;

@@ -491,4 +491,98 @@ void error_policy_key_lengths(int key_min, int key_max) {
     pg_unreachable();
 }
 
+void error_profile_not_object() {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("payload options must be a JSON object")));
+    pg_unreachable();
+}
+
+void error_unknown_profile_option(std::string_view name) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown payload option \"%s\"", excerpt(name)),
+             errhint("The options are trim_strings, nfc_strings, ignore_paths, intent_paths, strip_nulls, numbers, "
+                     "decimal_paths, round_paths and unordered_paths.")));
+    pg_unreachable();
+}
+
+void error_profile_option_type(const char* option, const char* form) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("payload option \"%s\" must be %s", option, form)));
+    pg_unreachable();
+}
+
+void error_unknown_numbers(std::string_view word) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("invalid value for payload option \"numbers\": \"%s\"", excerpt(word)),
+                    errdetail("It is \"exact\" or \"double\".")));
+    pg_unreachable();
+}
+
+void error_path(const char* option, std::string_view path, core::PathFault fault, std::size_t position) {
+    const char* detail = "";
+    switch (fault) {
+    case core::PathFault::NONE:
+    case core::PathFault::SYNTAX: detail = psprintf("Byte %zu is where it stops to be a path.", position + 1); break;
+    case core::PathFault::INDEX:
+        detail = "Elements cannot be named by number, for the number changes with its neighbours.";
+        break;
+    case core::PathFault::NOT_A_MEMBER: detail = "Only members of objects can be ignored."; break;
+    case core::PathFault::OTHER_SCALE: detail = "Another path to the same place has another scale."; break;
+    }
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid path in %s: \"%s\"", option, excerpt(path)),
+         errdetail("%s", detail),
+         errhint("A path is $ and steps such as .name, .\"any name\", .* (every member) and [*] (every element).")));
+    pg_unreachable();
+}
+
+void error_scale(std::string_view path) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("invalid scale in round_paths for path \"%s\"", excerpt(path)),
+                    errdetail("A scale is an integer from -131072 to 16383: digits after the point.")));
+    pg_unreachable();
+}
+
+void error_beyond_double() {
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("a number is beyond the range of a double"),
+                    errhint("numbers => 'exact' has no such limit.")));
+    pg_unreachable();
+}
+
+void error_json_text(core::JsonFault fault, std::size_t position) {
+    const char* detail = "";
+    switch (fault) {
+    case core::JsonFault::ZERO:
+        ereport(ERROR, (errcode(ERRCODE_UNTRANSLATABLE_CHARACTER), errmsg("JSON text with \\u0000 has no hash"),
+                        errdetail("Character %zu begins it, and jsonb cannot hold it.", position)));
+    case core::JsonFault::NONE:
+    case core::JsonFault::SYNTAX: detail = "Character %zu does not belong there."; break;
+    case core::JsonFault::UNFINISHED:
+        detail = "It ends after %zu characters.";
+        position--;
+        break;
+    case core::JsonFault::CONTROL: detail = "Character %zu is a control character inside a string."; break;
+    case core::JsonFault::ESCAPE: detail = "Character %zu begins an escape that JSON does not have."; break;
+    case core::JsonFault::SURROGATE: detail = "Character %zu begins one half of a surrogate pair, alone."; break;
+    }
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("text is not valid JSON"),
+                    errdetail_internal(detail, position)));
+    pg_unreachable();
+}
+
+void error_json_member_twice(std::size_t position) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DUPLICATE_JSON_OBJECT_KEY_VALUE), errmsg("a member name occurs twice in one JSON object"),
+             errdetail("Its second occurrence begins at character %zu.", position),
+             errhint("strict => false lets the last one win, as jsonb does.")));
+    pg_unreachable();
+}
+
+void error_json_noncharacter(std::size_t position) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a JSON string has a noncharacter"),
+                    errdetail("The string begins at character %zu. I-JSON (RFC 7493) forbids it.", position),
+                    errhint("strict => false accepts it.")));
+    pg_unreachable();
+}
+
 } // namespace idem::pg

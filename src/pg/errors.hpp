@@ -6,6 +6,8 @@
 // takes a payload, a body or a whole key. Operation ids identify what the message is about.
 #pragma once
 
+#include "core/json_text.hpp"
+#include "core/paths.hpp"
 #include "core/policy.hpp"
 #include "core/types.hpp"
 #include "pg/server.hpp"
@@ -90,5 +92,19 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_policy_option_type(const core::Option& option);
 [[noreturn]] void error_policy_option_value(const core::Option& option, core::OptionFault fault, std::string_view text);
 [[noreturn]] void error_policy_key_lengths(int key_min, int key_max);
+
+// Payload options. Options, paths and words are shown up to 64 bytes, payloads never.
+[[noreturn]] void error_profile_not_object();
+[[noreturn]] void error_unknown_profile_option(std::string_view name);
+[[noreturn]] void error_profile_option_type(const char* option, const char* form);
+[[noreturn]] void error_unknown_numbers(std::string_view word);
+[[noreturn]] void error_path(const char* option, std::string_view path, core::PathFault fault, std::size_t position);
+[[noreturn]] void error_scale(std::string_view path);
+[[noreturn]] void error_beyond_double();
+
+// JSON text. Positions count characters from 1.
+[[noreturn]] void error_json_text(core::JsonFault fault, std::size_t position);
+[[noreturn]] void error_json_member_twice(std::size_t position);
+[[noreturn]] void error_json_noncharacter(std::size_t position);
 
 } // namespace idem::pg

@@ -1,6 +1,5 @@
 // double_test: decimals become the nearest double, and doubles their shortest decimal, as ECMAScript says: against the
-// vectors, and against the standard library on random bits. Covers E1 (numbers of 17 and more digits) and G5 (powers of
-// two, whose lower neighbour is nearer).
+// vectors, and against the standard library on random bits. Covers A17 B11.
 #include "core/double.hpp"
 
 #include "canonical_reference.hpp"

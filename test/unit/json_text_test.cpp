@@ -1,5 +1,4 @@
-// json_text_test: JSON text is read to the letter of RFC 8259, and what I-JSON forbids is seen. Covers G3 (lone
-// surrogates), G10 (noncharacters) and D9 (depth without recursion).
+// json_text_test: JSON text is read to the letter of RFC 8259, and what I-JSON forbids is seen. Covers A33.
 #include "core/json_text.hpp"
 
 #include "canonical_reference.hpp"

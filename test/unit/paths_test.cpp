@@ -1,4 +1,4 @@
-// paths_test: which paths are paths, and where they lead. Covers G8 (`*` and a member named "*") and G9 (indexes).
+// paths_test: which paths are paths, and where they lead.
 #include "core/paths.hpp"
 
 #include "canonical_reference.hpp"

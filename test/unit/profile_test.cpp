@@ -1,5 +1,4 @@
-// profile_test: which strings are decimals, and how numbers are rounded. Covers E7 (amounts as strings) and E8
-// (halves).
+// profile_test: which strings are decimals, and how numbers are rounded. Covers A17.
 #include "core/profile.hpp"
 
 #include "canonical_reference.hpp"

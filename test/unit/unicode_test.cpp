@@ -1,5 +1,4 @@
-// unicode_test: strings are trimmed of the 25 white space characters and put into NFC, whatever the pieces. Covers G6
-// (own tables of a stated version) and G7 (long runs of combining marks).
+// unicode_test: strings are trimmed of the 25 white space characters and put into NFC, whatever the pieces. Covers B11.
 #include "core/unicode.hpp"
 
 #include "unicode_reference.hpp"
