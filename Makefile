@@ -6,6 +6,7 @@
 #   make test-sanitize     all rings of SQL with assertions, then with sanitizers, in the server too
 #   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
 #   make bench-instructions  instructions per call           make format, lint, clean
+#   make fuzz              libFuzzer on src/core, FUZZ_SECONDS (60) a target
 #
 # Nothing needs to be installed beforehand but make: demo and test install the packages of scripts/packages.txt.
 
@@ -48,7 +49,7 @@ endif
 RINGS = lint unit regress isolation tap
 FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
 
-.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize matrix bench bench-instructions format lint
+.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize matrix bench bench-instructions fuzz format lint
 
 demo:
 	@scripts/demo
@@ -65,5 +66,7 @@ bench:
 	@scripts/bench
 bench-instructions:
 	@scripts/bench-instructions
+fuzz:
+	@scripts/fuzz
 format:
 	clang-format -i $(FORMATTED)
