@@ -240,6 +240,19 @@ void error_identity_mismatch(const core::OperationId& id) {
     pg_unreachable();
 }
 
+void error_profile_missing(std::int32_t version) {
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("version %d of the op's profile is missing", version),
+                    errdetail("A key was hashed under it."),
+                    errhint("Restore idem_profiles together with idem_keys and idem_policies.")));
+    pg_unreachable();
+}
+
+void error_secret_missing(std::int32_t version) {
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("version %d of the secret is missing or damaged", version),
+                    errhint("Restore idem_secrets together with idem_profiles.")));
+    pg_unreachable();
+}
+
 void error_answer_missing(const core::OperationId& id) {
     ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("stored answer is missing"),
                     errdetail("Operation %s is completed, and its answer is not in idem_responses.", id_text(id)),

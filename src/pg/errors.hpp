@@ -59,6 +59,8 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_check_violation(Relation relation, const char* constraint);
 [[noreturn]] void error_retries_exhausted();
 [[noreturn]] void error_identity_mismatch(const core::OperationId& id);
+[[noreturn]] void error_profile_missing(std::int32_t version);
+[[noreturn]] void error_secret_missing(std::int32_t version);
 [[noreturn]] void error_answer_missing(const core::OperationId& id);
 
 // Handlers of idem_execute.
