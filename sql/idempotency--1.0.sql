@@ -296,8 +296,8 @@ LANGUAGE c STABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_http_response_v1';
 COMMENT ON FUNCTION idem_http_response IS
 'day one: The HTTP response to send for a result that does not proceed.
-completed and replay: the stored status, headers and body; replays add Idempotent-Replayed: true, and a body too large to be kept is empty with Idempotent-Body-Omitted: true. Everything else is a problem document (application/problem+json) whose code is the outcome: in_progress 409 or 425 with Retry-After, conflict 409 or 422, indeterminate and expired 409, rejected 400, 403, 413 or 429. body is NULL when none is stored or body_ref names where it is. claimed and resumed raise 22023: do the work first.
-Example: SELECT h.* FROM idem_lookup(''tenant-1'', ''payment.capture'', ''0a1b2c3d-retry-key'') AS r, idem_http_response(r) AS h';
+completed and replay: the stored status, headers and body; replays add Idempotent-Replayed: true, and a body too large to be kept is empty with Idempotent-Body-Omitted: true. Everything else is a problem document (application/problem+json) whose code is the outcome: in_progress 409 or 425 with Retry-After, conflict 409 or 422, indeterminate and expired 409, rejected 400, 403, 413 or 429. released 503, or the status given to idem_fail, with Retry-After. body is NULL when none is stored or body_ref names where it is. All NULL for what proceeds and for a lookup that found nothing, so that one statement can claim and answer.
+Example: SELECT c.proceed, c.operation_id, c.token, h.* FROM idem_claim(''tenant-1'', ''order.place'', ''0a1b2c3d-retry-key'', ''{}'') AS c, idem_http_response(c) AS h';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- A key's life
@@ -391,21 +391,59 @@ COMMENT ON FUNCTION idem_http_key IS
 'http: The key in an Idempotency-Key request header; NULL when the header is absent or holds no single usable key. Example: SELECT idem_http_key(''"8e03978e-40d5-43e8-bc93-6894a57f9324"'')
 Reads the structured-field string of the IETF draft ("8e03978e", parameters ignored) and the bare word most clients send (8e03978e); both give the same key. Never raises: NULL for empty, broken quoting, several values, controls and non-ASCII.';
 
-CREATE FUNCTION idem_canonical(payload jsonb)
+CREATE FUNCTION idem_canonical(
+    payload jsonb,
+    trim_strings boolean DEFAULT false, nfc_strings boolean DEFAULT false,
+    ignore_paths text[] DEFAULT NULL, intent_paths text[] DEFAULT NULL, strip_nulls boolean DEFAULT false,
+    numbers text DEFAULT 'exact', decimal_paths text[] DEFAULT NULL, round_paths jsonb DEFAULT NULL,
+    unordered_paths text[] DEFAULT NULL)
 RETURNS text
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c IMMUTABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_canonical_v1';
 COMMENT ON FUNCTION idem_canonical IS
-'families: The canonical text of a JSON value: RFC 8785 (JCS) with exact numbers. Two values have the same text if and only if they are equal as jsonb: member order, white space and spellings such as 10.00 for 10 leave no trace.
-The form is frozen. Errors: 54000 if the text would exceed 1 GB, 22021. Example: SELECT idem_canonical(''{"b": 1.50, "a": [1e2]}'')';
+'families: The canonical text of a JSON value: RFC 8785 (JCS) with exact numbers. Two values have the same text if and only if they are equal as jsonb: member order, white space and spellings such as 10.00 for 10 leave no trace. Example: SELECT idem_canonical(''{"b": 1.50, "a": [1e2]}'')
+Options, by name, say what else means the same; NULL: not given. In the order in which they work: ignore_paths (members that mean nothing), intent_paths (keep only what is there; what such a path does not fit stays whole), strip_nulls (as jsonb_strip_nulls), trim_strings (White_Space at both ends of string values), nfc_strings (NFC of string values, Unicode idem_unicode_version()), decimal_paths (strings that are decimals become numbers: "10.00" is 10), round_paths (path to digits after the point, halves away from zero), numbers (exact, or double: RFC 8785 to the letter), unordered_paths (arrays whose elements are sorted by their canonical text, in the order of members).
+A path is $ and steps .name, ."any name", .* (every member), [*] (every element), as in $.items[*].note. The form is frozen. Errors: 22023 for an option, 22003 for a number beyond double, 54000 if the text would exceed 1 GB, 22021.';
 
-CREATE FUNCTION idem_hash(payload jsonb, algorithm text DEFAULT 'xxh3-128')
+CREATE FUNCTION idem_hash(
+    payload jsonb, algorithm text DEFAULT 'xxh3-128',
+    trim_strings boolean DEFAULT false, nfc_strings boolean DEFAULT false,
+    ignore_paths text[] DEFAULT NULL, intent_paths text[] DEFAULT NULL, strip_nulls boolean DEFAULT false,
+    numbers text DEFAULT 'exact', decimal_paths text[] DEFAULT NULL, round_paths jsonb DEFAULT NULL,
+    unordered_paths text[] DEFAULT NULL)
 RETURNS bytea
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c IMMUTABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_hash_v1';
 COMMENT ON FUNCTION idem_hash IS
-'families: The hash of a JSON value''s canonical text (UTF-8). algorithm: xxh3-128 (16 bytes, fast, for trusted data) or sha256 (32 bytes, for data somebody may have crafted); another name raises 22023.
-xxhsum -H128 and sha256sum over idem_canonical(payload) print the same. Frozen, so it may be stored and indexed. Example: SELECT idem_hash(''{"amount": 10.00}'') = idem_hash(''{"amount": 10}'')';
+'families: The hash of a JSON value''s canonical text (UTF-8). algorithm: xxh3-128 (16 bytes, fast, for trusted data) or sha256 (32 bytes, for data somebody may have crafted); another name raises 22023. Example: SELECT idem_hash(''{"amount": 10.00}'') = idem_hash(''{"amount": 10}'')
+xxhsum -H128 and sha256sum over idem_canonical(payload) print the same. Options as for idem_canonical. NULL for a NULL payload. Frozen, so it may be stored and indexed.';
+
+CREATE FUNCTION idem_hash_text(
+    payload text, strict boolean DEFAULT true, algorithm text DEFAULT 'xxh3-128',
+    trim_strings boolean DEFAULT false, nfc_strings boolean DEFAULT false,
+    ignore_paths text[] DEFAULT NULL, intent_paths text[] DEFAULT NULL, strip_nulls boolean DEFAULT false,
+    numbers text DEFAULT 'exact', decimal_paths text[] DEFAULT NULL, round_paths jsonb DEFAULT NULL,
+    unordered_paths text[] DEFAULT NULL)
+RETURNS bytea
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_hash_text_v1';
+COMMENT ON FUNCTION idem_hash_text IS
+'families: idem_hash of JSON text as it came over the wire, before jsonb drops anything; equal to idem_hash of the same value. Example: SELECT idem_hash_text(''{"amount": 10.00}'')
+strict refuses what I-JSON (RFC 7493) forbids: a member name twice in an object (22030), noncharacters (22023). strict => false: the last of two members wins, as in jsonb. Either way text that is not JSON, lone surrogates too, raises 22P02 and U+0000 22P05. Numbers beyond double are kept exact: I-JSON only advises against them, idem_payload_jcs_safe finds them. Errors name a position and never show the payload; also as idem_canonical.';
+
+CREATE FUNCTION idem_payload_jcs_safe(payload jsonb)
+RETURNS boolean
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_payload_jcs_safe_v1';
+COMMENT ON FUNCTION idem_payload_jcs_safe IS
+'families: Whether every RFC 8785 library makes the same canonical text of a JSON value as idem_canonical: each number is the shortest decimal of a double, no string or name has a noncharacter. Example: SELECT idem_payload_jcs_safe(''{"id": 9007199254740993}'')';
+
+CREATE FUNCTION idem_unicode_version()
+RETURNS text
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_unicode_version_v1';
+COMMENT ON FUNCTION idem_unicode_version IS
+'families: The version of Unicode whose tables nfc_strings uses: the library''s own, the same whatever the server or its ICU. Example: SELECT idem_unicode_version()';
 
 CREATE FUNCTION idem_payload_form(
     op text, payload jsonb, actor text, OUT canonical text, OUT hash bytea, OUT hash_algorithm text, OUT profile integer)
@@ -448,7 +486,7 @@ BEGIN ATOMIC
       FROM idem_json_leaves(value_a) x
       FULL JOIN idem_json_leaves(value_b) y ON y.path = x.path
      WHERE x.leaf IS DISTINCT FROM y.leaf
-     ORDER BY 1 COLLATE "C";
+     ORDER BY coalesce(x.path, y.path) COLLATE "C";
 END;
 COMMENT ON FUNCTION idem_json_diff IS
 'internal: Where two JSON values differ: path, value in a, value in b; NULL where one has nothing there.';
@@ -508,25 +546,28 @@ SELECT DISTINCT ON (k.operation_id)
        k.op,
        k.key,
        CASE WHEN k.state = 'u' THEN 'indeterminate'
-            WHEN k.lease_until < pg_catalog.clock_timestamp() THEN 'lapsed'
-            ELSE 'running' END AS state,
+            WHEN clock_timestamp() < k.lease_until THEN 'running'
+            WHEN clock_timestamp() < k.lease_until + g.grace THEN 'lapsed'
+            WHEN p.options ->> 'on_stale' = 'retry' THEN 'retryable'
+            ELSE 'indeterminate' END AS state,
        k.attempt,
        k.claimed_by,
        k.created_at,
        k.lease_until,
-       pg_catalog.clock_timestamp() - k.created_at AS age,
+       CASE WHEN k.state = 'u' THEN k.updated_at ELSE k.lease_until + g.grace END AS resolvable_at,
+       clock_timestamp() - k.created_at AS age,
        k.parent,
        k.checkpoint,
        k.evidence
   FROM idem_leases l
   JOIN idem_keys k ON k.operation_id = l.operation_id
+  LEFT JOIN idem_policies p ON p.op = k.op
+ CROSS JOIN LATERAL (SELECT coalesce((p.options ->> 'grace')::interval, interval '10 seconds')) AS g (grace)
  WHERE k.state IN ('i', 'u')
  ORDER BY k.operation_id;
 COMMENT ON VIEW idem_unfinished IS
-'key life: Committed claims that were not finished: running, lapsed (lease over; indeterminate once grace is over too), indeterminate. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state <> ''running'' ORDER BY age DESC';
+'key life: Committed claims that were not finished. state: running; lapsed (lease over, grace not); indeterminate (a person or a reconciler resolves it, see idem_resolve); retryable (dead, and the op lets the next claim run it again). resolvable_at: when it becomes, or became, what can be resolved. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state = ''indeterminate'' ORDER BY age DESC';
 
--- Polymorphic functions are qualified and operators get equal types: a namesake in this schema that fits better than the
--- server's own would be bound for good.
 CREATE VIEW idem_help AS
 SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
        c.name,
@@ -579,8 +620,10 @@ DECLARE
     here name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                    WHERE e.extname = 'idempotency');
     everybody text[] := ARRAY['idem_http_key', 'idem_http_response', 'idem_canonical', 'idem_hash',
-                              'idem_policy_options_rows', 'idem_payload_explain', 'idem_payload_diff',
-                              'idem_payload_form', 'idem_json_diff', 'idem_json_leaves'];
+                              'idem_hash_text', 'idem_payload_jcs_safe', 'idem_unicode_version',
+                              'idem_policy_options_rows',
+                              'idem_payload_explain', 'idem_payload_diff', 'idem_payload_form', 'idem_json_diff',
+                              'idem_json_leaves'];
     client text[] := ARRAY['idem_claim', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
                            'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
     admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve'];
@@ -627,7 +670,7 @@ REVOKE ALL ON TYPE idem_result, idem_response, idem_http FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     idem_claim, idem_complete, idem_fail, idem_execute, idem_lookup, idem_set_policy, idem_http_response,
     idem_claim_many, idem_release, idem_extend, idem_checkpoint, idem_resolve, idem_lookup_id, idem_call_handler,
-    idem_http_key, idem_canonical, idem_hash, idem_policy_resolve, idem_policies_changed, idem_policy_options_rows,
-    idem_payload_form, idem_payload_explain, idem_payload_diff, idem_json_leaves, idem_json_diff,
-    idem_admin_prune_profiles, idem_admin_grant
+    idem_http_key, idem_canonical, idem_hash, idem_hash_text, idem_payload_jcs_safe, idem_unicode_version,
+    idem_policy_resolve, idem_policies_changed, idem_policy_options_rows, idem_payload_form, idem_payload_explain,
+    idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant
 FROM PUBLIC;

@@ -116,7 +116,7 @@ void CanonicalWriter::raw(Bytes text) noexcept {
     while (!text.empty()) {
         reserve(1);
         const auto room = static_cast<std::size_t>(end_ - at_);
-        const Bytes portion = text.substr(0, room);
+        const Bytes portion(text.data(), text.size() < room ? text.size() : room);
         std::memcpy(at_, portion.data(), portion.size());
         at_ += portion.size();
         text.remove_prefix(portion.size());

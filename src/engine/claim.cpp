@@ -464,6 +464,20 @@ const char* reason_to_reject(const ClaimSession& session, const ClaimRequest& re
     return size > PAYLOAD_MAX ? "payload_too_large" : nullptr;
 }
 
+// detail_of_rejection names the rule that was broken, where knowing its name is not enough.
+Jsonb* detail_of_rejection(core::Bytes reason, const core::Policy& policy) {
+    Detail detail;
+    if (reason == "capabilities")
+        add_integer(detail, "capabilities_min", policy.capabilities_min);
+    if (reason == "key_format") {
+        add_integer(detail, "key_min", policy.key_min);
+        add_integer(detail, "key_max", policy.key_max);
+        add_text(detail, "rule",
+                 core::Bytes{"The key is shorter, longer, or has a character outside the policy's key_chars."});
+    }
+    return finish(detail);
+}
+
 } // namespace
 
 ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait,
@@ -506,11 +520,7 @@ bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* r
     if (result->has_id)
         result->id = operation_id_of(request);
     result->reason = reason;
-    if (request.capabilities_version < session.policy.capabilities_min) {
-        Detail detail;
-        add_integer(detail, "capabilities_min", session.policy.capabilities_min);
-        result->detail = finish(detail);
-    }
+    result->detail = detail_of_rejection(reason, session.policy);
     return true;
 }
 

@@ -5,7 +5,6 @@
 #include "pg/server.hpp"
 #include "pg/errors.hpp"
 #include "pg/payload_hash.hpp"
-#include "pg/profile_walk.hpp"
 #include "pg/varlena.hpp"
 
 namespace idem::engine {

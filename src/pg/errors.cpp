@@ -145,11 +145,12 @@ void error_not_running(const core::OperationId& id, const char* state) {
     pg_unreachable();
 }
 
-void error_not_resolvable(const core::OperationId& id, const char* state) {
+void error_not_resolvable(const core::OperationId& id, const char* state, bool running) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("only an indeterminate operation can be resolved"),
                     errdetail("Operation %s is %s.", id_text(id), state),
-                    errhint("Wait until its lease and grace are over, or complete it with its token.")));
+                    running ? errhint("Wait until its lease and grace are over, or complete it with its token.")
+                            : errhint("It is decided; SELECT * FROM idem_lookup_id(operation_id) shows how.")));
     pg_unreachable();
 }
 
@@ -328,16 +329,9 @@ void error_type_shape(const char* type) {
     pg_unreachable();
 }
 
-void error_response_before_work() {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("there is no response to send yet"),
-                    errdetail("The result tells its receiver to do the work."),
-                    errhint("Do the work, then send idem_http_response of what idem_complete or idem_fail returns.")));
-    pg_unreachable();
-}
-
 void error_no_response() {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("result holds no answer for a client"),
-                    errhint("Pass what idem_claim, idem_execute, idem_complete or idem_fail returned.")));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("outcome of the result is unknown"),
+                    errhint("Pass what idem_claim, idem_execute, idem_complete, idem_fail or idem_lookup returned.")));
     pg_unreachable();
 }
 
@@ -400,6 +394,7 @@ const char* json_form(const core::Option& option) {
     case core::OptionType::TEXT: return "a JSON string";
     case core::OptionType::OBJECT: return "a JSON object of strings";
     case core::OptionType::ARRAY: return "a JSON array of strings";
+    case core::OptionType::DOCUMENT: return "an object";
     }
     return "";
 }
@@ -501,6 +496,100 @@ void error_policy_key_lengths(int key_min, int key_max) {
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("policy option \"key_min\" is greater than \"key_max\""),
              errdetail("key_min is %d bytes, key_max is %d bytes.", key_min, key_max)));
+    pg_unreachable();
+}
+
+void error_profile_not_object() {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("payload options must be a JSON object")));
+    pg_unreachable();
+}
+
+void error_unknown_profile_option(std::string_view name) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown payload option \"%s\"", excerpt(name)),
+             errhint("The options are trim_strings, nfc_strings, ignore_paths, intent_paths, strip_nulls, numbers, "
+                     "decimal_paths, round_paths and unordered_paths.")));
+    pg_unreachable();
+}
+
+void error_profile_option_type(const char* option, const char* form) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("payload option \"%s\" must be %s", option, form)));
+    pg_unreachable();
+}
+
+void error_unknown_numbers(std::string_view word) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("invalid value for payload option \"numbers\": \"%s\"", excerpt(word)),
+                    errdetail("It is \"exact\" or \"double\".")));
+    pg_unreachable();
+}
+
+void error_path(const char* option, std::string_view path, core::PathFault fault, std::size_t position) {
+    const char* detail = "";
+    switch (fault) {
+    case core::PathFault::NONE:
+    case core::PathFault::SYNTAX: detail = psprintf("Byte %zu is where it stops to be a path.", position + 1); break;
+    case core::PathFault::INDEX:
+        detail = "Elements cannot be named by number, for the number changes with its neighbours.";
+        break;
+    case core::PathFault::NOT_A_MEMBER: detail = "Only members of objects can be ignored."; break;
+    case core::PathFault::OTHER_SCALE: detail = "Another path to the same place has another scale."; break;
+    }
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid path in %s: \"%s\"", option, excerpt(path)),
+         errdetail("%s", detail),
+         errhint("A path is $ and steps such as .name, .\"any name\", .* (every member) and [*] (every element).")));
+    pg_unreachable();
+}
+
+void error_scale(std::string_view path) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("invalid scale in round_paths for path \"%s\"", excerpt(path)),
+                    errdetail("A scale is an integer from -131072 to 16383: digits after the point.")));
+    pg_unreachable();
+}
+
+void error_beyond_double() {
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("a number is beyond the range of a double"),
+                    errhint("numbers => 'exact' has no such limit.")));
+    pg_unreachable();
+}
+
+void error_json_text(core::JsonFault fault, std::size_t position) {
+    const char* detail = "";
+    switch (fault) {
+    case core::JsonFault::ZERO:
+        ereport(ERROR, (errcode(ERRCODE_UNTRANSLATABLE_CHARACTER), errmsg("JSON text with \\u0000 has no hash"),
+                        errdetail("Character %zu begins it, and jsonb cannot hold it.", position)));
+    case core::JsonFault::NONE:
+    case core::JsonFault::SYNTAX: detail = "Character %zu does not belong there."; break;
+    case core::JsonFault::UNFINISHED:
+        detail = "It ends after %zu characters.";
+        position--;
+        break;
+    case core::JsonFault::CONTROL: detail = "Character %zu is a control character inside a string."; break;
+    case core::JsonFault::ESCAPE: detail = "Character %zu begins an escape that JSON does not have."; break;
+    case core::JsonFault::SURROGATE: detail = "Character %zu begins one half of a surrogate pair, alone."; break;
+    }
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("text is not valid JSON"),
+                    errdetail_internal(detail, position)));
+    pg_unreachable();
+}
+
+void error_json_member_twice(std::size_t position) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DUPLICATE_JSON_OBJECT_KEY_VALUE), errmsg("a member name occurs twice in one JSON object"),
+             errdetail("Its second occurrence begins at character %zu.", position),
+             errhint("strict => false lets the last one win, as jsonb does.")));
+    pg_unreachable();
+}
+
+void error_json_noncharacter(std::size_t position) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a JSON string has a noncharacter"),
+                    errdetail("The string begins at character %zu. I-JSON (RFC 7493) forbids it.", position),
+                    errhint("strict => false accepts it.")));
     pg_unreachable();
 }
 

@@ -6,6 +6,8 @@
 // takes a payload, a body or a whole key. Operation ids identify what the message is about.
 #pragma once
 
+#include "core/json_text.hpp"
+#include "core/paths.hpp"
 #include "core/policy.hpp"
 #include "core/types.hpp"
 #include "pg/server.hpp"
@@ -44,7 +46,7 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_left_open(const core::OperationId& id);
 [[noreturn]] void error_no_operation(const core::OperationId& id);
 [[noreturn]] void error_not_running(const core::OperationId& id, const char* state);
-[[noreturn]] void error_not_resolvable(const core::OperationId& id, const char* state);
+[[noreturn]] void error_not_resolvable(const core::OperationId& id, const char* state, bool running);
 [[noreturn]] void error_claimed_twice_in_statement(const core::OperationId& id);
 [[noreturn]] void error_serialization();
 [[noreturn]] void error_deadlock();
@@ -77,7 +79,6 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_headers_number(int limit);
 [[noreturn]] void error_headers_size(std::size_t limit_bytes);
 [[noreturn]] void error_type_shape(const char* type);
-[[noreturn]] void error_response_before_work();
 [[noreturn]] void error_no_response();
 
 // Payload hashes. An algorithm's name is shown up to 64 bytes.
@@ -92,5 +93,19 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_policy_option_type(const core::Option& option);
 [[noreturn]] void error_policy_option_value(const core::Option& option, core::OptionFault fault, std::string_view text);
 [[noreturn]] void error_policy_key_lengths(int key_min, int key_max);
+
+// Payload options. Options, paths and words are shown up to 64 bytes, payloads never.
+[[noreturn]] void error_profile_not_object();
+[[noreturn]] void error_unknown_profile_option(std::string_view name);
+[[noreturn]] void error_profile_option_type(const char* option, const char* form);
+[[noreturn]] void error_unknown_numbers(std::string_view word);
+[[noreturn]] void error_path(const char* option, std::string_view path, core::PathFault fault, std::size_t position);
+[[noreturn]] void error_scale(std::string_view path);
+[[noreturn]] void error_beyond_double();
+
+// JSON text. Positions count characters from 1.
+[[noreturn]] void error_json_text(core::JsonFault fault, std::size_t position);
+[[noreturn]] void error_json_member_twice(std::size_t position);
+[[noreturn]] void error_json_noncharacter(std::size_t position);
 
 } // namespace idem::pg

@@ -9,6 +9,7 @@
 #include "pg/errors.hpp"
 #include "pg/jsonb_tokens.hpp"
 #include "pg/payload_hash.hpp"
+#include "pg/profile_walk.hpp"
 #include "pg/sha256.hpp"
 
 namespace idem::pg {
@@ -85,7 +86,8 @@ constexpr Digest NO_PAYLOAD{};
 
 // --- text -----------------------------------------------------------------------------------------------------------
 
-// TextBuilder collects pieces into a palloc'd text. MaxAllocSize bounds it, varlena header included.
+// TextBuilder collects pieces into a text, palloc'd in the context that is current when the builder is made: the walk
+// that calls append() may have one of its own. MaxAllocSize bounds it, varlena header included.
 class TextBuilder {
 public:
     void append(Bytes piece) {
@@ -112,7 +114,7 @@ private:
     void grow(std::size_t needed) {
         if (text_ == nullptr) {
             capacity_ = needed;
-            text_ = static_cast<text*>(palloc(capacity_));
+            text_ = static_cast<text*>(MemoryContextAlloc(context_, capacity_));
             return;
         }
         const std::size_t doubled = capacity_ > MaxAllocSize / 2 ? MaxAllocSize : 2 * capacity_;
@@ -120,6 +122,7 @@ private:
         text_ = static_cast<text*>(repalloc(text_, capacity_));
     }
 
+    const MemoryContext context_ = CurrentMemoryContext;
     text* text_ = nullptr;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;
@@ -158,6 +161,19 @@ core::Digest hash_payload(const Jsonb* payload_or_null, const text* target_or_nu
     return hasher.finish(writer.pending());
 }
 
+core::Digest hash_payload_with_profile(const Jsonb* payload_or_null, const text* target_or_null,
+                                       core::HashAlgorithm algorithm, const core::Profile& profile) {
+    if (payload_or_null == nullptr || profile.is_empty()) {
+        return hash_payload(payload_or_null, target_or_null, algorithm);
+    }
+    char buffer[BUFFER_SIZE];
+    Hasher hasher(algorithm);
+    CanonicalWriter writer(buffer, sizeof buffer, flush_to_hasher, &hasher);
+    write_target(target_or_null, writer);
+    write_jsonb_under(profile, payload_or_null, writer);
+    return hasher.finish(writer.pending());
+}
+
 core::Digest hash_payload_bytes(const bytea* payload_or_null, const text* target_or_null,
                                 core::HashAlgorithm algorithm) {
     if (payload_or_null == nullptr && target_or_null == nullptr) {
@@ -179,6 +195,18 @@ text* canonical_text(const Jsonb* payload) {
     TextBuilder builder;
     CanonicalWriter writer(buffer, sizeof buffer, flush_to_text, &builder);
     write_jsonb(payload, writer);
+    writer.flush();
+    return to_server_encoding(builder);
+}
+
+text* canonical_text_with_profile(const Jsonb* payload, const core::Profile& profile) {
+    if (profile.is_empty()) {
+        return canonical_text(payload);
+    }
+    char buffer[BUFFER_SIZE];
+    TextBuilder builder;
+    CanonicalWriter writer(buffer, sizeof buffer, flush_to_text, &builder);
+    write_jsonb_under(profile, payload, writer);
     writer.flush();
     return to_server_encoding(builder);
 }

@@ -14,6 +14,7 @@
 // payload.
 #pragma once
 
+#include "core/profile.hpp"
 #include "core/types.hpp"
 
 #include <string_view>
@@ -30,9 +31,17 @@ core::Digest hash_payload(const Jsonb* payload_or_null, const text* target_or_nu
 core::Digest hash_payload_bytes(const bytea* payload_or_null, const text* target_or_null,
                                 core::HashAlgorithm algorithm);
 
+// hash_payload_with_profile is hash_payload of the value that profile makes of payload. Raises 22003 for a number
+// beyond the doubles under numbers => double.
+core::Digest hash_payload_with_profile(const Jsonb* payload_or_null, const text* target_or_null,
+                                       core::HashAlgorithm algorithm, const core::Profile& profile);
+
 // canonical_text returns the canonical text of payload (detoasted, not NULL) as a palloc'd text in the server encoding.
 // Raises 54000 if it would not fit a text value (1 GB), 22021 where text has no UTF-8 form.
 text* canonical_text(const Jsonb* payload);
+
+// canonical_text_with_profile is canonical_text of the value that profile makes of payload. Raises 22003 as above.
+text* canonical_text_with_profile(const Jsonb* payload, const core::Profile& profile);
 
 // hash_algorithm_from_name sets *algorithm to the algorithm called name ('xxh3-128', 'sha256') and returns true, or
 // leaves it and returns false.

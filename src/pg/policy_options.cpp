@@ -7,7 +7,7 @@
 #include "pg/server.hpp"
 #include "pg/errors.hpp"
 #include "pg/policy_options.hpp"
-#include "pg/profile_walk.hpp"
+#include "pg/profile_options.hpp"
 
 namespace idem::pg {
 

@@ -9,7 +9,7 @@
 #include "pg/errors.hpp"
 #include "pg/payload_hash.hpp"
 #include "pg/profile_cache.hpp"
-#include "pg/profile_walk.hpp"
+#include "pg/profile_options.hpp"
 #include "pg/varlena.hpp"
 
 namespace idem::pg {

@@ -3,8 +3,8 @@
 // Purpose: every claim needs one SHA-256 for its operation id, payment and order payloads a second. The server's own
 // pg_cryptohash looks the algorithm up in OpenSSL and allocates a context on each use, which costs several times the
 // hashing of a short text.
-// Lifetime: one OpenSSL context per backend, made at first use and kept; one hash at a time. begin() starts afresh, so
-// an error between begin and end leaves nothing behind.
+// Lifetime: one context per backend in static memory, one hash at a time. begin() starts afresh, so an error between
+// begin and end leaves nothing behind.
 #pragma once
 
 #include "core/types.hpp"

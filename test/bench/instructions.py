@@ -64,7 +64,7 @@ def open_claim(n, claims):
 def counted():
     """counted returns all cases; a rival follows what it is compared with."""
     listed = {
-        'claim': Counted(cases.CLAIM, new_key),
+        'claim': Counted(cases.CLAIM_ALL, new_key),
         'claim: INSERT ON CONFLICT': Counted(cases.INSERT, new_key, False),
         'complete': Counted(COMPLETE, open_claim),
         'claim + complete': Counted(cases.CLAIM_COMPLETE.replace('r.*', 'r.outcome'), new_key),
@@ -74,7 +74,7 @@ def counted():
     for size, label in cases.ANSWER_SIZES.items():
         op = dict(op=f'bench.replay{size}')
         listed |= {
-            f'replay {label}': Counted(cases.REPLAY, kept_key, literals=op),
+            f'replay {label}': Counted(cases.REPLAY_ALL, kept_key, literals=op),
             f'replay {label}: SELECT, hash check': Counted(cases.SELECT_CHECKED, kept_key, False, op),
             f'replay {label}: bare SELECT': Counted(cases.SELECT_BARE, kept_key, False, op),
         }

@@ -23,7 +23,7 @@ NOT_SHIPPED = set(
 # The server's hash table is a template: whoever wants one includes it, after saying what it is to hold.
 TEMPLATES = {"lib/simplehash.h"}
 # xxHash is compiled into the one file that uses it.
-ALSO = {"src/core/fingerprint.cpp": {"xxhash.h"}, "src/pg/sha256.cpp": {"openssl/evp.h"}}
+ALSO = {"src/core/fingerprint.cpp": {"xxhash.h"}, "src/pg/sha256.cpp": {"openssl/sha.h"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 src = pathlib.Path("src")
