@@ -121,12 +121,34 @@ CREATE TABLE idem_policies (
     preset     text COLLATE "C" NOT NULL,
     options    jsonb       NOT NULL,
     version    integer     NOT NULL,
+    profile    integer     NOT NULL,
     updated_at timestamptz NOT NULL,
     updated_by text        NOT NULL,
     PRIMARY KEY (op)
 ) USING heap;
 COMMENT ON TABLE idem_policies IS
-'policy: The policy of each op as it is in force: every option with its value, the preset it was copied from, and its version. Set by idem_set_policy.';
+'policy: The policy of each op as it is in force: every option with its value, the preset it was copied from, its version, and the version of its profile. Set by idem_set_policy.';
+
+CREATE TABLE idem_profiles (
+    op             text COLLATE "C" NOT NULL,
+    version        integer     NOT NULL,
+    hash_algorithm text COLLATE "C" NOT NULL,
+    secret_version integer,
+    options        jsonb       NOT NULL,
+    created_at     timestamptz NOT NULL,
+    PRIMARY KEY (op, version)
+) USING heap;
+COMMENT ON TABLE idem_profiles IS
+'policy: The rules under which payloads of an op are hashed, one row a version, never changed. Each key remembers the version it was hashed under and is compared under that one. Made by idem_set_policy, removed by idem_admin_prune_profiles.';
+
+CREATE TABLE idem_secrets (
+    version    integer     NOT NULL,
+    secret     bytea       NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (version)
+) USING heap;
+COMMENT ON TABLE idem_secrets IS
+'internal: The secret of keyed payload hashes (hash_key per_actor), made when a policy first asks for it. Losing it rejects retries of those keys; it never runs anything twice.';
 
 CREATE FUNCTION idem_policies_changed()
 RETURNS trigger
@@ -149,6 +171,8 @@ SELECT pg_catalog.pg_extension_config_dump('idem_keys', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_responses', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_leases', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_policies', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_profiles', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_secrets', '');
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Day one
@@ -220,8 +244,8 @@ RETURNS idem_policies
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    INSERT INTO idem_policies AS p (op, preset, options, version, updated_at, updated_by)
-    SELECT idem_set_policy.op, idem_set_policy.preset, r.options, 1, clock_timestamp(), session_user::text
+    INSERT INTO idem_policies AS p (op, preset, options, version, profile, updated_at, updated_by)
+    SELECT idem_set_policy.op, idem_set_policy.preset, r.options, 1, 0, clock_timestamp(), session_user::text
       FROM idem_policy_resolve(idem_set_policy.op, idem_set_policy.preset, idem_set_policy.options) AS r (options)
         ON CONFLICT (op) DO UPDATE
        SET preset = excluded.preset,
@@ -230,12 +254,40 @@ BEGIN ATOMIC
            updated_at = CASE WHEN p.options = excluded.options AND p.preset = excluded.preset
                              THEN p.updated_at ELSE excluded.updated_at END,
            updated_by = CASE WHEN p.options = excluded.options AND p.preset = excluded.preset
-                             THEN p.updated_by ELSE excluded.updated_by END
-    RETURNING p.op, p.preset, p.options, p.version, p.updated_at, p.updated_by;
+                             THEN p.updated_by ELSE excluded.updated_by END;
+
+    INSERT INTO idem_secrets (version, secret, created_at)
+    SELECT 1,
+           sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
+           clock_timestamp()
+      FROM idem_policies p
+     WHERE p.op = idem_set_policy.op AND p.options ->> 'hash_key' = 'per_actor'
+        ON CONFLICT (version) DO NOTHING;
+
+    -- The row of idem_policies is locked by now, so two callers cannot make one version of two rules.
+    INSERT INTO idem_profiles (op, version, hash_algorithm, secret_version, options, created_at)
+    SELECT n.op, coalesce(l.version, 0) + 1, n.hash_algorithm, n.secret_version, n.options, clock_timestamp()
+      FROM (SELECT p.op, p.options ->> 'hash_algorithm', p.options -> 'profile',
+                   CASE WHEN p.options ->> 'hash_key' = 'per_actor' THEN (SELECT max(x.version) FROM idem_secrets x) END
+              FROM idem_policies p
+             WHERE p.op = idem_set_policy.op) AS n (op, hash_algorithm, options, secret_version)
+      LEFT JOIN LATERAL (SELECT q.version, q.hash_algorithm, q.options, q.secret_version
+                           FROM idem_profiles q
+                          WHERE q.op = n.op
+                          ORDER BY q.version DESC
+                          LIMIT 1) AS l ON true
+     WHERE l.version IS NULL
+        OR (l.hash_algorithm, l.options) <> (n.hash_algorithm, n.options)
+        OR l.secret_version IS DISTINCT FROM n.secret_version;
+
+    UPDATE idem_policies p
+       SET profile = (SELECT max(q.version) FROM idem_profiles q WHERE q.op = p.op)
+     WHERE p.op = idem_set_policy.op
+    RETURNING p.op, p.preset, p.options, p.version, p.profile, p.updated_at, p.updated_by;
 END;
 COMMENT ON FUNCTION idem_set_policy IS
 'day one: Say what an op promises: a preset (default, payment, order, webhook, message, ephemeral) with options on top; returns the row of idem_policies.
-op: up to 128 bytes. options: see idem_policy_options; durations are strings with a unit, as in "30 seconds". The preset is copied now; setting a policy again starts from the preset, not from the old options. Other options than before make a new version; the same ones do not. Sessions follow from their next transaction.
+op: up to 128 bytes. options: see idem_policy_options; durations are strings with a unit, as in "30 seconds". The preset is copied now; setting a policy again starts from the preset, not from the old options. Other options than before make a new version; the same ones do not. A change of hash_algorithm, hash_key or profile makes a new version of the profile too: keys claimed before are still compared under theirs. Sessions follow from their next transaction.
 Errors: 22004, 22023. Example: SELECT op, version FROM idem_set_policy(''payment.capture'', ''payment'', ''{"ttl": "7 days", "target": "payment intent"}'')';
 
 CREATE FUNCTION idem_http_response(result idem_result)
@@ -244,8 +296,8 @@ LANGUAGE c STABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_http_response_v1';
 COMMENT ON FUNCTION idem_http_response IS
 'day one: The HTTP response to send for a result that does not proceed.
-completed and replay: the stored status, headers and body; replays add Idempotent-Replayed: true, and a body too large to be kept is empty with Idempotent-Body-Omitted: true. Everything else is a problem document (application/problem+json) whose code is the outcome: in_progress 409 or 425 with Retry-After, conflict 409 or 422, indeterminate and expired 409, rejected 400, 403, 413 or 429. body is NULL when none is stored or body_ref names where it is. claimed and resumed raise 22023: do the work first.
-Example: SELECT h.* FROM idem_lookup(''tenant-1'', ''payment.capture'', ''0a1b2c3d-retry-key'') AS r, idem_http_response(r) AS h';
+completed and replay: the stored status, headers and body; replays add Idempotent-Replayed: true, and a body too large to be kept is empty with Idempotent-Body-Omitted: true. Everything else is a problem document (application/problem+json) whose code is the outcome: in_progress 409 or 425 with Retry-After, conflict 409 or 422, indeterminate and expired 409, rejected 400, 403, 413 or 429. released 503, or the status given to idem_fail, with Retry-After. body is NULL when none is stored or body_ref names where it is. All NULL for what proceeds and for a lookup that found nothing, so that one statement can claim and answer.
+Example: SELECT c.proceed, c.operation_id, c.token, h.* FROM idem_claim(''tenant-1'', ''order.place'', ''0a1b2c3d-retry-key'', ''{}'') AS c, idem_http_response(c) AS h';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- A key's life
@@ -393,11 +445,85 @@ AS 'MODULE_PATHNAME', 'idem_unicode_version_v1';
 COMMENT ON FUNCTION idem_unicode_version IS
 'families: The version of Unicode whose tables nfc_strings uses: the library''s own, the same whatever the server or its ICU. Example: SELECT idem_unicode_version()';
 
+CREATE FUNCTION idem_payload_form(
+    op text, payload jsonb, actor text, OUT canonical text, OUT hash bytea, OUT hash_algorithm text, OUT profile integer)
+LANGUAGE c STABLE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_payload_form_v1';
+COMMENT ON FUNCTION idem_payload_form IS
+'internal: The canonical text and hash of a payload under the present profile of an op. hash is NULL where it is keyed and actor is NULL.';
+
+CREATE FUNCTION idem_json_leaves(value jsonb, OUT path text, OUT leaf jsonb)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH RECURSIVE walk (path, value) AS (
+        SELECT '$', idem_json_leaves.value
+        UNION ALL
+        SELECT w.path || c.step, c.value
+          FROM walk w
+         CROSS JOIN LATERAL (
+               SELECT '.' || to_json(o.key)::text, o.value
+                 FROM jsonb_each(CASE WHEN jsonb_typeof(w.value) = 'object' THEN w.value ELSE '{}'::jsonb END) o
+               UNION ALL
+               SELECT '[' || (a.place - 1)::text || ']', a.value
+                 FROM jsonb_array_elements(CASE WHEN jsonb_typeof(w.value) = 'array' THEN w.value ELSE '[]'::jsonb END)
+                      WITH ORDINALITY a (value, place)) AS c (step, value)
+    )
+    SELECT w.path, w.value
+      FROM walk w
+     WHERE jsonb_typeof(w.value) NOT IN ('object', 'array') OR w.value IN ('{}'::jsonb, '[]'::jsonb);
+END;
+COMMENT ON FUNCTION idem_json_leaves IS
+'internal: The scalars and empty containers of a JSON value, each with its jsonpath.';
+
+CREATE FUNCTION idem_json_diff(value_a jsonb, value_b jsonb, OUT path text, OUT a jsonb, OUT b jsonb)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT coalesce(x.path, y.path), x.leaf, y.leaf
+      FROM idem_json_leaves(value_a) x
+      FULL JOIN idem_json_leaves(value_b) y ON y.path = x.path
+     WHERE x.leaf IS DISTINCT FROM y.leaf
+     ORDER BY coalesce(x.path, y.path) COLLATE "C";
+END;
+COMMENT ON FUNCTION idem_json_diff IS
+'internal: Where two JSON values differ: path, value in a, value in b; NULL where one has nothing there.';
+
+CREATE FUNCTION idem_payload_explain(op text, payload jsonb, actor text DEFAULT NULL)
+RETURNS TABLE (canonical text, hash bytea, hash_algorithm text, profile integer, dropped jsonb)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT f.canonical, f.hash, f.hash_algorithm, f.profile,
+           (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('path', d.path, 'given', d.a, 'hashed', d.b))
+                                      ORDER BY d.path COLLATE "C"), '[]'::jsonb)
+              FROM idem_json_diff(payload, f.canonical::jsonb) d)
+      FROM idem_payload_form(op, payload, actor) f;
+END;
+COMMENT ON FUNCTION idem_payload_explain IS
+'families: What of a payload is hashed for an op, now: the canonical text, its hash, the algorithm, the version of the profile, and dropped: every place that the profile removed (given only) or changed (given and hashed).
+hash is NULL where the op''s hash_key is per_actor and no actor is given. Errors: 22004, 22021. Example: SELECT canonical, dropped FROM idem_payload_explain(''order.place'', ''{"sku": "A1", "memo": "now"}'')';
+
+CREATE FUNCTION idem_payload_diff(op text, payload_a jsonb, payload_b jsonb)
+RETURNS TABLE (path text, a jsonb, b jsonb)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT d.path, d.a, d.b
+      FROM idem_payload_form(op, payload_a, NULL) x,
+           idem_payload_form(op, payload_b, NULL) y,
+           idem_json_diff(x.canonical::jsonb, y.canonical::jsonb) d;
+END;
+COMMENT ON FUNCTION idem_payload_diff IS
+'families: Why two payloads of an op conflict: each place where they differ after the op''s profile was applied; no row means they are the same request. NULL: nothing there. Example: SELECT * FROM idem_payload_diff(''order.place'', ''{"sku": "A1", "n": 1}'', ''{"sku": "A1", "n": 2}'')';
+
 CREATE FUNCTION idem_policy_options_rows()
 RETURNS TABLE (
     name text, type text, default_value text, payment text, order_preset text, webhook text, message text,
     ephemeral text, min_value text, max_value text, choices text, meaning text)
-LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 29
+LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 31
 AS 'MODULE_PATHNAME', 'idem_policy_options_rows_v1';
 COMMENT ON FUNCTION idem_policy_options_rows IS
 'internal: The rows of idem_policy_options. Example: SELECT name, meaning FROM idem_policy_options_rows()';
@@ -420,25 +546,28 @@ SELECT DISTINCT ON (k.operation_id)
        k.op,
        k.key,
        CASE WHEN k.state = 'u' THEN 'indeterminate'
-            WHEN k.lease_until < pg_catalog.clock_timestamp() THEN 'lapsed'
-            ELSE 'running' END AS state,
+            WHEN clock_timestamp() < k.lease_until THEN 'running'
+            WHEN clock_timestamp() < k.lease_until + g.grace THEN 'lapsed'
+            WHEN p.options ->> 'on_stale' = 'retry' THEN 'retryable'
+            ELSE 'indeterminate' END AS state,
        k.attempt,
        k.claimed_by,
        k.created_at,
        k.lease_until,
-       pg_catalog.clock_timestamp() - k.created_at AS age,
+       CASE WHEN k.state = 'u' THEN k.updated_at ELSE k.lease_until + g.grace END AS resolvable_at,
+       clock_timestamp() - k.created_at AS age,
        k.parent,
        k.checkpoint,
        k.evidence
   FROM idem_leases l
   JOIN idem_keys k ON k.operation_id = l.operation_id
+  LEFT JOIN idem_policies p ON p.op = k.op
+ CROSS JOIN LATERAL (SELECT coalesce((p.options ->> 'grace')::interval, interval '10 seconds')) AS g (grace)
  WHERE k.state IN ('i', 'u')
  ORDER BY k.operation_id;
 COMMENT ON VIEW idem_unfinished IS
-'key life: Committed claims that were not finished: running, lapsed (lease over; indeterminate once grace is over too), indeterminate. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state <> ''running'' ORDER BY age DESC';
+'key life: Committed claims that were not finished. state: running; lapsed (lease over, grace not); indeterminate (a person or a reconciler resolves it, see idem_resolve); retryable (dead, and the op lets the next claim run it again). resolvable_at: when it becomes, or became, what can be resolved. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state = ''indeterminate'' ORDER BY age DESC';
 
--- Polymorphic functions are qualified and operators get equal types: a namesake in this schema that fits better than the
--- server's own would be bound for good.
 CREATE VIEW idem_help AS
 SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
        c.name,
@@ -466,6 +595,22 @@ COMMENT ON VIEW idem_help IS
 -- Rights
 ------------------------------------------------------------------------------------------------------------------------
 
+CREATE FUNCTION idem_admin_prune_profiles()
+RETURNS TABLE (op text, version integer)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    DELETE FROM idem_profiles p
+     WHERE EXISTS (SELECT FROM idem_profiles n
+                    WHERE n.op = p.op AND n.version > p.version
+                      AND n.created_at < clock_timestamp() - interval '1 day')
+       AND NOT EXISTS (SELECT FROM idem_policies c WHERE c.op = p.op AND c.profile = p.version)
+       AND NOT EXISTS (SELECT FROM idem_keys k WHERE k.op = p.op AND k.profile = p.version)
+    RETURNING p.op, p.version;
+END;
+COMMENT ON FUNCTION idem_admin_prune_profiles IS
+'admin: Remove versions of profiles that no key uses, and return them. A version is kept for a day after its successor was made, because a transaction that is still open may have claimed under it. Reads all of idem_keys. To be called by the owner of the extension. Example: SELECT * FROM idem_admin_prune_profiles()';
+
 CREATE FUNCTION idem_admin_grant(grantee name, level text)
 RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -476,7 +621,9 @@ DECLARE
                    WHERE e.extname = 'idempotency');
     everybody text[] := ARRAY['idem_http_key', 'idem_http_response', 'idem_canonical', 'idem_hash',
                               'idem_hash_text', 'idem_payload_jcs_safe', 'idem_unicode_version',
-                              'idem_policy_options_rows'];
+                              'idem_policy_options_rows',
+                              'idem_payload_explain', 'idem_payload_diff', 'idem_payload_form', 'idem_json_diff',
+                              'idem_json_leaves'];
     client text[] := ARRAY['idem_claim', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
                            'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
     admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve'];
@@ -495,7 +642,7 @@ BEGIN
         functions := functions || client;
     END IF;
     IF level IN ('monitor', 'admin') THEN
-        relations := relations || ARRAY['idem_policies', 'idem_unfinished'];
+        relations := relations || ARRAY['idem_policies', 'idem_profiles', 'idem_unfinished'];
     END IF;
     IF level = 'admin' THEN
         functions := functions || admin;
@@ -524,6 +671,6 @@ REVOKE ALL ON FUNCTION
     idem_claim, idem_complete, idem_fail, idem_execute, idem_lookup, idem_set_policy, idem_http_response,
     idem_claim_many, idem_release, idem_extend, idem_checkpoint, idem_resolve, idem_lookup_id, idem_call_handler,
     idem_http_key, idem_canonical, idem_hash, idem_hash_text, idem_payload_jcs_safe, idem_unicode_version,
-    idem_policy_resolve, idem_policies_changed, idem_policy_options_rows,
-    idem_admin_grant
+    idem_policy_resolve, idem_policies_changed, idem_policy_options_rows, idem_payload_form, idem_payload_explain,
+    idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant
 FROM PUBLIC;

@@ -24,7 +24,7 @@ SELECT p.name AS preset, o.name AS option, o.shown, r.options ->> o.name AS effe
                                                WHEN 'order' THEN order_preset WHEN 'webhook' THEN webhook
                                                WHEN 'message' THEN message ELSE ephemeral END AS shown
                   FROM idem_policy_options) AS o
- WHERE o.type NOT IN ('object', 'array') AND coalesce(o.shown, '') IS DISTINCT FROM r.options ->> o.name;
+ WHERE o.type NOT IN ('object', 'array', 'document') AND coalesce(o.shown, '') IS DISTINCT FROM r.options ->> o.name;
 SELECT jsonb_pretty(idem_policy_resolve('payment.capture', 'payment', '{"target": "payment intent"}'));
 
 -- setting a policy: the row, versions, and the same again

@@ -155,15 +155,15 @@ bool detail_member(Jsonb* detail, std::string_view name, JsonbValue* value) {
     return getKeyJsonValueFromContainer(&detail->root, name.data(), static_cast<int>(name.size()), value) != nullptr;
 }
 
-// detail_status returns detail.http_status when it is an error status, else 409.
-std::int32_t detail_status(Jsonb* detail) {
+// detail_status returns detail.http_status when it is an error status, else `usual`.
+std::int32_t detail_status(Jsonb* detail, std::int32_t usual) {
     JsonbValue value;
     bool overflow = false;
 
     if (!detail_member(detail, "http_status", &value) || value.type != jbvNumeric)
-        return 409;
+        return usual;
     std::int32_t status = numeric_int4_opt_error(value.val.numeric, &overflow);
-    return !overflow && status >= 400 && status <= 599 ? status : 409;
+    return !overflow && status >= 400 && status <= 599 ? status : usual;
 }
 
 bool body_is_omitted(Jsonb* detail) {
@@ -208,8 +208,8 @@ const char* sentence_of(Outcome outcome, std::int32_t status) {
     case Outcome::CLAIMED:
     case Outcome::RESUMED:
     case Outcome::COMPLETED:
-    case Outcome::REPLAY:
-    case Outcome::RELEASED: break;
+    case Outcome::REPLAY: break;
+    case Outcome::RELEASED: return "The attempt did not take effect; repeat the request unchanged.";
     }
     return "The request was not processed.";
 }
@@ -249,12 +249,12 @@ std::string_view uuid_text(Datum uuid, char* out) {
     return std::string_view(out, size);
 }
 
-// retry_text writes retry_after_s as text: empty when there is none, one second for work that runs.
+// retry_text writes retry_after_s as text: empty when there is none, one second for work that runs or may run again.
 std::string_view retry_text(const Result& result, Outcome outcome, char* out) {
     std::int32_t seconds = 1;
     if (!result.null[COLUMN_RETRY_AFTER_S])
         seconds = DatumGetInt32(result.value[COLUMN_RETRY_AFTER_S]);
-    else if (outcome != Outcome::IN_PROGRESS)
+    else if (outcome != Outcome::IN_PROGRESS && outcome != Outcome::RELEASED)
         return std::string_view();
     return std::string_view(out, static_cast<std::size_t>(pg_ltoa(seconds < 0 ? 0 : seconds, out)));
 }
@@ -368,15 +368,22 @@ Response response_of(const Result& result) {
     case Outcome::COMPLETED:
     case Outcome::REPLAY: return stored_response(result, outcome);
     case Outcome::IN_PROGRESS:
-    case Outcome::CONFLICT: return problem_response(result, outcome, detail_status(jsonb_of(result, COLUMN_DETAIL)));
+    case Outcome::CONFLICT:
+        return problem_response(result, outcome, detail_status(jsonb_of(result, COLUMN_DETAIL), 409));
+    case Outcome::RELEASED:
+        return problem_response(result, outcome, detail_status(jsonb_of(result, COLUMN_DETAIL), 503));
     case Outcome::INDETERMINATE:
     case Outcome::EXPIRED: return problem_response(result, outcome, 409);
     case Outcome::REJECTED: return problem_response(result, outcome, rejected_status(result));
     case Outcome::CLAIMED:
-    case Outcome::RESUMED: pg::error_response_before_work();
-    case Outcome::RELEASED: break;
+    case Outcome::RESUMED: break;
     }
     pg::error_no_response();
+}
+
+// has_no_response tells of a result that nothing can be sent for: the work is still to be done, or nothing is known.
+bool has_no_response(const Result& result) {
+    return result.null[COLUMN_OUTCOME] || core::proceeds(outcome_of(result));
 }
 
 // http_descriptor returns idem_http's descriptor, looked up once per FmgrInfo.
@@ -414,13 +421,15 @@ IDEM_FUNCTION(idem_http_key_v1) {
 }
 
 // idem_http_response(result idem_result) returns the idem_http to send: stored answers as stored, other outcomes as a
-// problem document. NULL for NULL. Raises 22023 for claimed, resumed and whatever is no answer; ID006 for altered
-// types.
+// problem document. NULL for NULL, for what proceeds and for a lookup that found nothing. Raises 22023 for outcomes
+// that are not ours, ID006 for altered types.
 IDEM_FUNCTION(idem_http_response_v1) {
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
     idem::api::Result result;
     idem::api::read_result(PG_GETARG_HEAPTUPLEHEADER(0), &result);
+    if (idem::api::has_no_response(result))
+        PG_RETURN_NULL();
     idem::api::Response response = idem::api::response_of(result);
     Datum values[] = {Int32GetDatum(response.status), JsonbPGetDatum(response.headers), response.body};
     bool nulls[] = {false, false, response.without_body};

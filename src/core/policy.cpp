@@ -19,7 +19,7 @@ constexpr std::string_view STATUS_FREE =
 constexpr std::string_view VERDICTS = "store,release,indeterminate";
 constexpr std::string_view REFUSED_HEADERS = "set-cookie,set-cookie2,www-authenticate,proxy-authenticate";
 constexpr std::string_view PRESET_NAMES = "default,payment,order,webhook,message,ephemeral";
-constexpr std::string_view TYPE_NAMES = "enum,interval,integer,boolean,text,object,array";
+constexpr std::string_view TYPE_NAMES = "enum,interval,integer,boolean,text,object,array,document";
 constexpr std::int64_t TEXT_LIMIT = 1000;
 
 } // namespace
@@ -52,6 +52,13 @@ constexpr Option OPTIONS[OPTION_COUNT] = {
     {OptionId::HASH_ALGORITHM, OptionType::ENUMERATION, "hash_algorithm",
      {"xxh3-128", "sha256", "sha256", "xxh3-128", "sha256", "xxh3-128"}, 0, 0, "", "xxh3-128,sha256",
      "hash of the canonical payload; sha256 where somebody could gain from a collision"},
+    {OptionId::HASH_KEY, OptionType::ENUMERATION, "hash_key",
+     {"none", "none", "none", "none", "none", "none"}, 0, 0, "", "none,per_actor",
+     "per_actor: the hash is an HMAC-SHA-256 with a secret of this database and the actor, whatever hash_algorithm says"},
+    {OptionId::PROFILE, OptionType::DOCUMENT, "profile",
+     {"", "", "", "", "", ""}, 0, 0, "", "",
+     "what may differ in payloads that mean the same: trim_strings, nfc_strings, strip_nulls, numbers, ignore_paths, "
+     "intent_paths, decimal_paths, round_paths, unordered_paths; see docs/payloads.md"},
     {OptionId::WAIT, OptionType::INTERVAL, "wait",
      {"5 seconds", "5 seconds", "5 seconds", "0 seconds", "0 seconds", "1 second"}, 0, MAX_WAIT, "", "",
      "how long a claim waits for a running rival before it answers in_progress, where the caller does not say"},
@@ -847,7 +854,7 @@ std::string_view option_type_name(OptionType type) noexcept {
 }
 
 bool has_field(OptionId id) noexcept {
-    return id < OptionId::TARGET;
+    return id < OptionId::TARGET && id != OptionId::PROFILE;
 }
 
 bool keeps_text(OptionId id) noexcept {
@@ -863,6 +870,8 @@ OptionFault apply_option(Policy& policy, const Option& option, std::string_view 
     case OptionId::PAYLOAD_REQUIRED: return take_boolean(text, &policy.payload_required);
     case OptionId::PAYLOAD_COMPARE: return take_boolean(text, &policy.compare_payload);
     case OptionId::HASH_ALGORITHM: return take_word(option, text, &policy.hash_algorithm);
+    case OptionId::HASH_KEY: return take_word(option, text, &policy.hash_key);
+    case OptionId::PROFILE: return OptionFault::NONE; // pg/profile_walk reads it
     case OptionId::WAIT: return take_interval(option, text, &policy.wait);
     case OptionId::LEASE: return take_interval(option, text, &policy.lease);
     case OptionId::GRACE: return take_interval(option, text, &policy.grace);
@@ -913,6 +922,7 @@ std::string_view format_option(const Policy& policy, const Option& option, char*
     case OptionId::PAYLOAD_REQUIRED: return truth(policy.payload_required);
     case OptionId::PAYLOAD_COMPARE: return truth(policy.compare_payload);
     case OptionId::HASH_ALGORITHM: return word(policy.hash_algorithm);
+    case OptionId::HASH_KEY: return word(policy.hash_key);
     case OptionId::WAIT: return format_duration(policy.wait, buffer);
     case OptionId::LEASE: return format_duration(policy.lease, buffer);
     case OptionId::GRACE: return format_duration(policy.grace, buffer);
@@ -931,6 +941,7 @@ std::string_view format_option(const Policy& policy, const Option& option, char*
     case OptionId::CAPABILITIES_MIN: return number(policy.capabilities_min);
     case OptionId::SYNCHRONOUS_COMMIT: return truth(policy.synchronous_commit);
     case OptionId::KEY_CHARS:
+    case OptionId::PROFILE:
     case OptionId::HANDLER:
     case OptionId::TARGET:
     case OptionId::INTENT:
@@ -956,7 +967,8 @@ std::string_view format_bound(const Option& option, std::int64_t bound, char* bu
     }
     case OptionType::ENUMERATION:
     case OptionType::BOOLEAN:
-    case OptionType::OBJECT: return {};
+    case OptionType::OBJECT:
+    case OptionType::DOCUMENT: return {};
     }
     return {};
 }

@@ -33,6 +33,9 @@ enum class HandlerError : std::uint8_t { PROPAGATE, STORE };
 // ConflictDetail is how much of the winner a conflict shows; each step includes the ones before.
 enum class ConflictDetail : std::uint8_t { NONE, HASH, RESPONSE, FULL };
 
+// HashKey is whether a payload hash depends on a secret and the actor, so that it cannot be guessed from outside.
+enum class HashKey : std::uint8_t { NONE, PER_ACTOR };
+
 // StorePayload is whether the winner's payload is kept in canonical form.
 enum class StorePayload : std::uint8_t { NO, CANONICAL };
 
@@ -106,6 +109,8 @@ struct Policy {
     bool payload_required = false;
     bool compare_payload = true; // false: another payload under the key is told in detail, and is no conflict
     HashAlgorithm hash_algorithm = HashAlgorithm::XXH3_128;
+    HashKey hash_key = HashKey::NONE;
+    std::int32_t profile = 0; // version of the rules payloads are hashed under, from 1; 0: the op has no policy
 
     Duration wait = 5 * SECOND;
     Duration lease = 30 * SECOND;
@@ -148,6 +153,8 @@ enum class OptionId : std::uint8_t {
     PAYLOAD_REQUIRED,
     PAYLOAD_COMPARE,
     HASH_ALGORITHM,
+    HASH_KEY,
+    PROFILE,
     WAIT,
     LEASE,
     GRACE,
@@ -171,11 +178,11 @@ enum class OptionId : std::uint8_t {
     EFFECT,
     DESCRIPTION,
 };
-inline constexpr std::size_t OPTION_COUNT = 29;
+inline constexpr std::size_t OPTION_COUNT = 31;
 
 // OptionType is how an option is written in JSON: a word, an interval string, a number, true or false, a string, an
-// object of words, an array of strings.
-enum class OptionType : std::uint8_t { ENUMERATION, INTERVAL, INTEGER, BOOLEAN, TEXT, OBJECT, ARRAY };
+// object of words, an array of strings, an object with a structure of its own, which has no text form.
+enum class OptionType : std::uint8_t { ENUMERATION, INTERVAL, INTEGER, BOOLEAN, TEXT, OBJECT, ARRAY, DOCUMENT };
 
 // Option is one line of the table. min and max count microseconds for an interval, the number itself for an integer,
 // and bytes for a text; words are the choices of an enumeration, separated by commas.

@@ -6,13 +6,14 @@
 #include "engine/claim.hpp"
 #include "engine/detail.hpp"
 #include "engine/identity.hpp"
+#include "engine/payload.hpp"
 #include "engine/rules.hpp"
 #include "pg/server.hpp"
 #include "pg/errors.hpp"
 #include "pg/lease_queue.hpp"
 #include "pg/open_claims.hpp"
-#include "pg/payload_hash.hpp"
 #include "pg/policy_cache.hpp"
+#include "pg/profile_cache.hpp"
 #include "pg/settings.hpp"
 #include "pg/varlena.hpp"
 #include "pg/wakeup.hpp"
@@ -48,18 +49,20 @@ struct Look {
     core::Timestamp until; // for WAIT: look again then at the latest
 };
 
-core::Digest digest_of(const ClaimRequest& request, core::HashAlgorithm algorithm) {
-    if (request.payload_bytes != nullptr)
-        return pg::hash_payload_bytes(request.payload_bytes, request.target, algorithm);
-    return pg::hash_payload(request.payload, request.target, algorithm);
+const pg::ProfileRules& rules_of(const ClaimSession& session, const ClaimRequest& request, std::int32_t version) {
+    return pg::find_profile(session.installation.profiles, session.installation.secrets, bytes_of(request.op), version);
 }
 
-// payload_matches compares under the row's own algorithm, so that a policy that changes it makes no conflicts.
-bool payload_matches(const Attempt& attempt, const core::Digest& stored) {
-    if (stored.size == attempt.digest.size || stored.size == 0 || attempt.digest.size == 0)
-        return stored == attempt.digest;
-    const auto algorithm = stored.size == 16 ? core::HashAlgorithm::XXH3_128 : core::HashAlgorithm::SHA256;
-    return stored == digest_of(attempt.request, algorithm);
+core::Digest digest_of(const ClaimSession& session, const ClaimRequest& request, std::int32_t version) {
+    const Payload payload{request.payload, request.payload_bytes, request.target};
+    return digest_payload(payload, request.actor, rules_of(session, request, version));
+}
+
+// payload_matches compares under the version the key was hashed under, so that a changed policy makes no conflicts.
+bool payload_matches(const Attempt& attempt, const pg::KeyRow& row) {
+    if (row.profile == attempt.session.policy.profile)
+        return row.payload_hash == attempt.digest;
+    return row.payload_hash == digest_of(attempt.session, attempt.request, row.profile);
 }
 
 bool attempt_matches(const ClaimRequest& request, const pg::KeyRow& row) {
@@ -72,7 +75,7 @@ core::ClaimVerdict judge(const Attempt& attempt, const pg::KeyRow& row) {
                                .token = row.token,
                                .lease_until = row.lease_until,
                                .expires_at = row.expires_at,
-                               .payload_matches = payload_matches(attempt, row.payload_hash),
+                               .payload_matches = payload_matches(attempt, row),
                                .attempt_matches = attempt_matches(attempt.request, row)};
     return core::judge_claim(facts, claim_rules(attempt.session.policy), attempt.now);
 }
@@ -162,7 +165,7 @@ Result conflict(const Attempt& attempt, const pg::KeyRow& row) {
 }
 
 Result replay(const Attempt& attempt, const pg::KeyRow& row) {
-    const bool differs = !attempt.session.policy.compare_payload && !payload_matches(attempt, row.payload_hash);
+    const bool differs = !attempt.session.policy.compare_payload && !payload_matches(attempt, row);
     return replay_result(attempt.session.installation, row, differs);
 }
 
@@ -220,7 +223,7 @@ bool is_traceparent(core::Bytes value) {
 void set_life(const Attempt& attempt, pg::TableWriter& writer) {
     const ClaimRequest& request = attempt.request;
     pg::set_column(writer, pg::KEY_CREATED_AT, TimestampTzGetDatum(attempt.now));
-    pg::set_column(writer, pg::KEY_PROFILE, Int32GetDatum(attempt.session.policy.version));
+    pg::set_column(writer, pg::KEY_PROFILE, Int32GetDatum(attempt.session.policy.profile));
     set_digest(writer, attempt.digest);
     set_or_null(writer, pg::KEY_PARENT, request.parent);
     const bool traced = request.traceparent != nullptr && is_traceparent(bytes_of(request.traceparent));
@@ -229,7 +232,10 @@ void set_life(const Attempt& attempt, pg::TableWriter& writer) {
     set_or_null(writer, pg::KEY_EVIDENCE, nullptr);
     const bool keep =
         attempt.session.policy.store_payload == core::StorePayload::CANONICAL && request.payload != nullptr;
-    set_or_null(writer, pg::KEY_PAYLOAD, keep ? pg::canonical_text(request.payload) : nullptr);
+    set_or_null(
+        writer, pg::KEY_PAYLOAD,
+        keep ? canonical_payload(request.payload, rules_of(attempt.session, request, attempt.session.policy.profile))
+             : nullptr);
     writer.row->tts_isnull[pg::KEY_TTL_S] = request.ttl == NOT_GIVEN;
     if (request.ttl != NOT_GIVEN)
         pg::set_column(writer, pg::KEY_TTL_S, Int32GetDatum(static_cast<std::int32_t>(request.ttl / core::SECOND)));
@@ -458,6 +464,20 @@ const char* reason_to_reject(const ClaimSession& session, const ClaimRequest& re
     return size > PAYLOAD_MAX ? "payload_too_large" : nullptr;
 }
 
+// detail_of_rejection names the rule that was broken, where knowing its name is not enough.
+Jsonb* detail_of_rejection(core::Bytes reason, const core::Policy& policy) {
+    Detail detail;
+    if (reason == "capabilities")
+        add_integer(detail, "capabilities_min", policy.capabilities_min);
+    if (reason == "key_format") {
+        add_integer(detail, "key_min", policy.key_min);
+        add_integer(detail, "key_max", policy.key_max);
+        add_text(detail, "rule",
+                 core::Bytes{"The key is shorter, longer, or has a character outside the policy's key_chars."});
+    }
+    return finish(detail);
+}
+
 } // namespace
 
 ClaimSession begin_claims(const pg::Installation& installation, const text* op, core::Duration wait,
@@ -467,6 +487,7 @@ ClaimSession begin_claims(const pg::Installation& installation, const text* op, 
     PreventCommandIfParallelMode(function);
     ClaimSession session{};
     session.installation = installation;
+    pg::begin_profiles(installation.profiles);
     session.has_policy = pg::load_policy(installation.policies, bytes_of(op), &session.policy);
     core::Duration bound = wait == NOT_GIVEN ? session.policy.wait : wait;
     if (LockTimeout > 0)
@@ -499,16 +520,12 @@ bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* r
     if (result->has_id)
         result->id = operation_id_of(request);
     result->reason = reason;
-    if (request.capabilities_version < session.policy.capabilities_min) {
-        Detail detail;
-        add_integer(detail, "capabilities_min", session.policy.capabilities_min);
-        result->detail = finish(detail);
-    }
+    result->detail = detail_of_rejection(reason, session.policy);
     return true;
 }
 
 Result claim(ClaimSession& session, const ClaimRequest& request, const core::OperationId& id) {
-    Attempt attempt{session, request, id, digest_of(request, session.policy.hash_algorithm), 0};
+    Attempt attempt{session, request, id, digest_of(session, request, session.policy.profile), 0};
     bool waiting = false;
     int insert_rounds = 0;
     for (;;) {

@@ -247,18 +247,21 @@ Round finish_with_answer(const Held& held, pg::KeyReader& reader, core::Token to
     return store_answer(held, reader, state, answer, evidence);
 }
 
-Result without_answer(const Held& held, core::Outcome outcome, const Change& change) {
+// without_answer describes a key for which no answer is stored; `status`, 0 for none, is what the client may be sent.
+Result without_answer(const Held& held, core::Outcome outcome, const Change& change, std::int32_t status) {
     Result result = result_of_row(held.row, outcome, change.state);
     result.expires_at = change.expires_at;
     result.checkpoint = copy_jsonb(change.checkpoint);
     Detail detail;
+    if (status != 0)
+        add_integer(detail, "http_status", status);
     add_json(detail, "evidence", change.evidence);
     result.detail = finish(detail);
     return result;
 }
 
 // give_back frees the key. The token moves on, so that whoever gave it back holds nothing any more.
-Round give_back(const Held& held, pg::KeyReader& reader, Jsonb* evidence) {
+Round give_back(const Held& held, pg::KeyReader& reader, Jsonb* evidence, std::int32_t status) {
     Change change = unchanged(held.row);
     change.state = core::State::RELEASED;
     change.token =
@@ -266,7 +269,7 @@ Round give_back(const Held& held, pg::KeyReader& reader, Jsonb* evidence) {
     change.expires_at = expiry(held);
     if (evidence != nullptr)
         change.evidence = evidence;
-    const Result result = without_answer(held, core::Outcome::RELEASED, change);
+    const Result result = without_answer(held, core::Outcome::RELEASED, change, status);
     if (!write_change(held, reader, change))
         return Round{false, Result{}};
     pg::end_claim(held.row.id);
@@ -278,7 +281,7 @@ Round declare_unknown(const Held& held, pg::KeyReader& reader, Jsonb* evidence) 
     change.state = core::State::INDETERMINATE;
     if (evidence != nullptr)
         change.evidence = evidence;
-    const Result result = without_answer(held, core::Outcome::INDETERMINATE, change);
+    const Result result = without_answer(held, core::Outcome::INDETERMINATE, change, 0);
     if (!write_change(held, reader, change))
         return Round{false, Result{}};
     if (pg::find_claim(held.row.id) != nullptr)
@@ -302,7 +305,7 @@ Round hold(const Held& held, pg::KeyReader& reader, core::Token token, const Cha
     (void)judge_or_raise(held, token);
     if (held.row.state != core::State::IN_PROGRESS)
         pg::error_not_running(held.row.id, core::state_word(held.row.state));
-    Result result = without_answer(held, core::Outcome::CLAIMED, change);
+    Result result = without_answer(held, core::Outcome::CLAIMED, change, 0);
     result.token = token;
     if (!write_change(held, reader, change))
         return Round{false, Result{}};
@@ -347,14 +350,15 @@ Result fail(const pg::Installation& installation, const core::OperationId& id, c
             return finish_with_answer(held, reader, token, core::State::FAILED, answer, evidence);
         }
         refuse_finished(held, token);
-        return kind == Failure::RELEASED ? give_back(held, reader, evidence) : declare_unknown(held, reader, evidence);
+        return kind == Failure::RELEASED ? give_back(held, reader, evidence, given.status)
+                                         : declare_unknown(held, reader, evidence);
     });
 }
 
 Result release(const pg::Installation& installation, const core::OperationId& id, core::Token token) {
     return with_row(installation, id, "idem_release()", [&](const Held& held, pg::KeyReader& reader) {
         refuse_finished(held, token);
-        return give_back(held, reader, nullptr);
+        return give_back(held, reader, nullptr, 0);
     });
 }
 
@@ -384,9 +388,10 @@ Result resolve(const pg::Installation& installation, const core::OperationId& id
         const bool unknown = held.row.state == core::State::INDETERMINATE ||
                              core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
         if (!unknown)
-            pg::error_not_resolvable(held.row.id, core::state_word(held.row.state));
+            pg::error_not_resolvable(held.row.id, core::state_word(held.row.state),
+                                     held.row.state == core::State::IN_PROGRESS);
         if (state == core::State::RELEASED)
-            return give_back(held, reader, evidence);
+            return give_back(held, reader, evidence, 0);
         const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
         return store_answer(held, reader, state, stored_form(given, held.policy, status), evidence);
     });

@@ -145,11 +145,12 @@ void error_not_running(const core::OperationId& id, const char* state) {
     pg_unreachable();
 }
 
-void error_not_resolvable(const core::OperationId& id, const char* state) {
+void error_not_resolvable(const core::OperationId& id, const char* state, bool running) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("only an indeterminate operation can be resolved"),
                     errdetail("Operation %s is %s.", id_text(id), state),
-                    errhint("Wait until its lease and grace are over, or complete it with its token.")));
+                    running ? errhint("Wait until its lease and grace are over, or complete it with its token.")
+                            : errhint("It is decided; SELECT * FROM idem_lookup_id(operation_id) shows how.")));
     pg_unreachable();
 }
 
@@ -240,6 +241,19 @@ void error_identity_mismatch(const core::OperationId& id) {
     pg_unreachable();
 }
 
+void error_profile_missing(std::int32_t version) {
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("version %d of the op's profile is missing", version),
+                    errdetail("A key was hashed under it."),
+                    errhint("Restore idem_profiles together with idem_keys and idem_policies.")));
+    pg_unreachable();
+}
+
+void error_secret_missing(std::int32_t version) {
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("version %d of the secret is missing or damaged", version),
+                    errhint("Restore idem_secrets together with idem_profiles.")));
+    pg_unreachable();
+}
+
 void error_answer_missing(const core::OperationId& id) {
     ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("stored answer is missing"),
                     errdetail("Operation %s is completed, and its answer is not in idem_responses.", id_text(id)),
@@ -315,16 +329,9 @@ void error_type_shape(const char* type) {
     pg_unreachable();
 }
 
-void error_response_before_work() {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("there is no response to send yet"),
-                    errdetail("The result tells its receiver to do the work."),
-                    errhint("Do the work, then send idem_http_response of what idem_complete or idem_fail returns.")));
-    pg_unreachable();
-}
-
 void error_no_response() {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("result holds no answer for a client"),
-                    errhint("Pass what idem_claim, idem_execute, idem_complete or idem_fail returned.")));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("outcome of the result is unknown"),
+                    errhint("Pass what idem_claim, idem_execute, idem_complete, idem_fail or idem_lookup returned.")));
     pg_unreachable();
 }
 
@@ -387,6 +394,7 @@ const char* json_form(const core::Option& option) {
     case core::OptionType::TEXT: return "a JSON string";
     case core::OptionType::OBJECT: return "a JSON object of strings";
     case core::OptionType::ARRAY: return "a JSON array of strings";
+    case core::OptionType::DOCUMENT: return "an object";
     }
     return "";
 }

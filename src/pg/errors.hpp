@@ -46,7 +46,7 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_left_open(const core::OperationId& id);
 [[noreturn]] void error_no_operation(const core::OperationId& id);
 [[noreturn]] void error_not_running(const core::OperationId& id, const char* state);
-[[noreturn]] void error_not_resolvable(const core::OperationId& id, const char* state);
+[[noreturn]] void error_not_resolvable(const core::OperationId& id, const char* state, bool running);
 [[noreturn]] void error_claimed_twice_in_statement(const core::OperationId& id);
 [[noreturn]] void error_serialization();
 [[noreturn]] void error_deadlock();
@@ -61,6 +61,8 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_check_violation(Relation relation, const char* constraint);
 [[noreturn]] void error_retries_exhausted();
 [[noreturn]] void error_identity_mismatch(const core::OperationId& id);
+[[noreturn]] void error_profile_missing(std::int32_t version);
+[[noreturn]] void error_secret_missing(std::int32_t version);
 [[noreturn]] void error_answer_missing(const core::OperationId& id);
 
 // Handlers of idem_execute.
@@ -77,7 +79,6 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_headers_number(int limit);
 [[noreturn]] void error_headers_size(std::size_t limit_bytes);
 [[noreturn]] void error_type_shape(const char* type);
-[[noreturn]] void error_response_before_work();
 [[noreturn]] void error_no_response();
 
 // Payload hashes. An algorithm's name is shown up to 64 bytes.

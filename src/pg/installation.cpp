@@ -61,7 +61,7 @@ constinit bool invalidated_while_loading = false;
 void forget_installation(Datum, Oid relid) {
     invalidated_while_loading = true;
     if (relid == InvalidOid || relid == cached.keys || relid == cached.responses || relid == cached.leases ||
-        relid == cached.policies)
+        relid == cached.policies || relid == cached.profiles || relid == cached.secrets)
         cached_valid = false;
 }
 
@@ -146,6 +146,8 @@ Installation load_installation(Oid schema) {
     found.responses = find_table(schema, "idem_responses", RESPONSE_SHAPE, RESPONSE_COLUMNS, 2);
     found.leases = find_table(schema, "idem_leases", LEASE_SHAPE, LEASE_COLUMNS, 0);
     found.policies = find_table(schema, "idem_policies", nullptr, 0, 0);
+    found.profiles = find_table(schema, "idem_profiles", nullptr, 0, 0);
+    found.secrets = find_table(schema, "idem_secrets", nullptr, 0, 0);
     found.result_type =
         GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("idem_result"), ObjectIdGetDatum(schema));
     if (!OidIsValid(found.result_type))

@@ -19,6 +19,8 @@ struct Installation {
     Oid responses;
     Oid leases;
     Oid policies;
+    Oid profiles;
+    Oid secrets;
     Oid result_type;
 };
 

@@ -3,9 +3,11 @@
 #include <string_view>
 
 #include "core/policy.hpp"
+#include "core/profile.hpp"
 #include "pg/server.hpp"
 #include "pg/errors.hpp"
 #include "pg/policy_options.hpp"
+#include "pg/profile_options.hpp"
 
 namespace idem::pg {
 
@@ -101,12 +103,30 @@ std::string_view option_text(const Option& option, const JsonbValue& value) {
             return container_text(option, value.val.binary.data);
         }
         break;
+    case OptionType::DOCUMENT: break;
     }
     error_policy_option_type(option);
 }
 
-// apply_options sets every option the object names. kept, unless null, gets the texts that have no form of their own.
-void apply_options(Policy* policy, Jsonb* options, std::string_view* kept) {
+// Kept is what a Policy has no field for: texts as they were given, and the profile.
+struct Kept {
+    std::string_view texts[OPTION_COUNT];
+    Jsonb* profile;
+};
+
+// take_profile checks a profile by compiling it.
+Jsonb* take_profile(const Option& option, JsonbValue* value) {
+    if (value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data)) {
+        error_policy_option_type(option);
+    }
+    Jsonb* profile = JsonbValueToJsonb(value);
+    core::Profile compiled;
+    compile_profile(profile, &compiled);
+    return profile;
+}
+
+// apply_options sets every option the object names. kept, unless null, gets what has no form of its own.
+void apply_options(Policy* policy, Jsonb* options, Kept* kept) {
     if (!JB_ROOT_IS_OBJECT(options)) {
         error_policy_options_not_object();
     }
@@ -120,6 +140,11 @@ void apply_options(Policy* policy, Jsonb* options, std::string_view* kept) {
             if (option == nullptr) {
                 error_unknown_policy_option(string_of(value));
             }
+        } else if (token == WJB_VALUE && option->type == OptionType::DOCUMENT) {
+            Jsonb* profile = take_profile(*option, &value);
+            if (kept != nullptr) {
+                kept->profile = profile;
+            }
         } else if (token == WJB_VALUE) {
             const std::string_view text = option_text(*option, value);
             const OptionFault fault = core::apply_option(*policy, *option, text);
@@ -127,7 +152,7 @@ void apply_options(Policy* policy, Jsonb* options, std::string_view* kept) {
                 error_policy_option_value(*option, fault, option->type == OptionType::OBJECT ? "" : text);
             }
             if (kept != nullptr) {
-                kept[static_cast<std::size_t>(option->id)] = text;
+                kept->texts[static_cast<std::size_t>(option->id)] = text;
             }
         }
     }
@@ -178,6 +203,19 @@ void push_items(JsonbParseState** state, std::string_view text, bool object) {
     pushJsonbValue(state, object ? WJB_END_OBJECT : WJB_END_ARRAY, nullptr);
 }
 
+// push_document pushes a whole object, an empty one for null.
+void push_document(JsonbParseState** state, Jsonb* document) {
+    if (document == nullptr) {
+        push_items(state, {}, true);
+        return;
+    }
+    JsonbValue value;
+    value.type = jbvBinary;
+    value.val.binary.data = &document->root;
+    value.val.binary.len = static_cast<int>(VARSIZE(document) - VARHDRSZ);
+    pushJsonbValue(state, WJB_VALUE, &value);
+}
+
 // push_option pushes the value of an option from its normal text form.
 void push_option(JsonbParseState** state, const Option& option, std::string_view text) {
     JsonbValue value;
@@ -194,6 +232,7 @@ void push_option(JsonbParseState** state, const Option& option, std::string_view
         break;
     case OptionType::INTERVAL:
     case OptionType::TEXT: value = string_value(text); break;
+    case OptionType::DOCUMENT: return;
     }
     pushJsonbValue(state, WJB_VALUE, &value);
 }
@@ -206,12 +245,12 @@ Jsonb* resolve_policy_options(std::string_view preset, Jsonb* options) {
         error_unknown_preset(preset);
     }
     Policy policy = core::preset_policy(column);
-    std::string_view kept[OPTION_COUNT];
+    Kept kept{};
     for (std::size_t i = 0; i < OPTION_COUNT; i++) {
-        kept[i] = OPTIONS[i].defaults[static_cast<std::size_t>(column)];
+        kept.texts[i] = OPTIONS[i].defaults[static_cast<std::size_t>(column)];
     }
     if (options != nullptr) {
-        apply_options(&policy, options, kept);
+        apply_options(&policy, options, &kept);
     }
 
     JsonbParseState* state = nullptr;
@@ -221,8 +260,12 @@ Jsonb* resolve_policy_options(std::string_view preset, Jsonb* options) {
         auto* buffer = static_cast<char*>(palloc(core::OPTION_TEXT_MAX));
         JsonbValue name = string_value(option.name);
         pushJsonbValue(&state, WJB_KEY, &name);
+        if (option.type == OptionType::DOCUMENT) {
+            push_document(&state, kept.profile);
+            continue;
+        }
         push_option(&state, option,
-                    core::keeps_text(option.id) ? kept[static_cast<std::size_t>(option.id)]
+                    core::keeps_text(option.id) ? kept.texts[static_cast<std::size_t>(option.id)]
                                                 : core::format_option(policy, option, buffer));
     }
     return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
