@@ -161,6 +161,15 @@ SELECT length(idem_canonical(to_jsonb('a' || repeat(U&'\0301\0327', 100000)), nf
 -- A query of many rows with the same options, and with options of each row.
 SELECT count(DISTINCT idem_hash(jsonb_build_object('id', i % 10, 'ts', i), ignore_paths => '{$.ts}')) AS ids FROM generate_series(1, 1000) AS i;
 SELECT p, idem_canonical('{"a":1,"b":2}', ignore_paths => ARRAY[p]) FROM unnest(ARRAY['$.a', '$.b', '$.a']) AS p;
+DO $$
+DECLARE
+    path text[];
+BEGIN
+    FOREACH path SLICE 1 IN ARRAY ARRAY[['$.a'], ['$.b'], ['$.a']] LOOP
+        RAISE INFO '% %', path, idem_canonical('{"a":1,"b":2}', ignore_paths => path);
+    END LOOP;
+END
+$$;
 CREATE TEMP TABLE request (payload jsonb, hash bytea GENERATED ALWAYS AS (idem_hash(payload, 'sha256', ignore_paths => '{$.ts}', trim_strings => true)) STORED);
 CREATE UNIQUE INDEX ON request (idem_hash(payload, ignore_paths => '{$.ts}', trim_strings => true));
 INSERT INTO request VALUES ('{"id":" 1","ts":1}');

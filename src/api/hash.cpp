@@ -3,7 +3,7 @@
 //
 // All are IMMUTABLE and PARALLEL SAFE: their results are stored in generated columns and indexes, so the bytes never
 // change under these names and options. A NULL payload, text or algorithm gives NULL; a NULL option is one that is not
-// given. Options that are the same for all rows of a query are compiled once and kept with the call.
+// given. Options that are literals of a query are compiled once and kept with the call.
 #include "core/profile.hpp"
 #include "core/types.hpp"
 #include "core/unicode.hpp"
@@ -80,9 +80,18 @@ core::Profile compile(FunctionCallInfo fcinfo, int first) {
     return builder.compile();
 }
 
-bool are_options_stable(FunctionCallInfo fcinfo, int first) {
+// are_options_constant tells whether the options are literals of the query. A parameter will not do: PL/pgSQL evaluates
+// one expression again and again with other values.
+bool are_options_constant(const FmgrInfo* call, int first) {
+    if (call == nullptr || call->fn_expr == nullptr || !IsA(call->fn_expr, FuncExpr)) {
+        return false;
+    }
+    const List* arguments = reinterpret_cast<const FuncExpr*>(call->fn_expr)->args;
+    if (list_length(arguments) != first + OPTION_COUNT) {
+        return false;
+    }
     for (int i = 0; i < OPTION_COUNT; ++i) {
-        if (!get_fn_expr_arg_stable(fcinfo->flinfo, first + i)) {
+        if (!IsA(list_nth(arguments, first + i), Const)) {
             return false;
         }
     }
@@ -95,7 +104,7 @@ core::Profile profile_of(FunctionCallInfo fcinfo, int first) {
         return {};
     }
     FmgrInfo* call = fcinfo->flinfo;
-    if (!are_options_stable(fcinfo, first)) {
+    if (!are_options_constant(call, first)) {
         return compile(fcinfo, first);
     }
     if (call->fn_extra == nullptr) {

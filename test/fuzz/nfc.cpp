@@ -40,15 +40,41 @@ std::string trim(const std::string& text) {
     return out;
 }
 
-// text_of takes the input as UTF-8, or as numbers of code points, which meets the interesting ones more often.
+// interesting are the code points of which the tables say something.
+const std::vector<std::uint32_t>& interesting() {
+    static const auto all = [] {
+        std::vector<std::uint32_t> out;
+        for (std::uint32_t point = 0; point < reference::tables::TABLES_END; ++point) {
+            const auto record = reference::record(point);
+            if (record.combining != 0 || record.may_change != 0 || record.size != 0) {
+                out.push_back(point);
+            }
+        }
+        return out;
+    }();
+    return all;
+}
+
+std::uint32_t point_of(fuzz::Input& input) {
+    switch (input.below(8)) {
+    case 0: return 'A' + input.below(58);
+    case 1:
+    case 2: return 0x300 + input.below(0x70);
+    case 3: return 0x1100 + input.below(256);
+    case 4: return 0xAC00 + input.below(11172);
+    case 5: return input.below(3) << 16 | input.word();
+    default: return interesting()[input.below(static_cast<std::uint32_t>(interesting().size()))];
+    }
+}
+
+// text_of takes the input as UTF-8, or as choices among code points, which meets the interesting ones more often.
 std::string text_of(fuzz::Input& input) {
     if (input.below(2) == 0) {
         return fuzz::as_utf8(input.rest());
     }
     std::string out;
     while (!input.is_empty()) {
-        const std::uint32_t high = input.below(5);
-        const std::uint32_t point = high == 4 ? 0x300 + input.below(0x70) : high << 16 | input.word();
+        const std::uint32_t point = point_of(input);
         if (point < 0xD800 || point > 0xDFFF) {
             reference::append_utf8(out, point);
         }

@@ -76,14 +76,19 @@ inline const std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>& c
 }
 
 inline std::vector<std::uint32_t> decompose(std::uint32_t point) {
-    if (point >= 0xAC00 && point <= 0xD7A3) {
+    static const auto syllables = [] {
+        std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> out;
         for (const auto& [pair, composite] : composites()) {
-            if (composite == point) {
-                auto out = decompose(pair.first);
-                out.push_back(pair.second);
-                return out;
+            if (composite >= 0xAC00 && composite <= 0xD7A3) {
+                out[composite] = pair;
             }
         }
+        return out;
+    }();
+    if (const auto syllable = syllables.find(point); syllable != syllables.end()) {
+        auto out = decompose(syllable->second.first);
+        out.push_back(syllable->second.second);
+        return out;
     }
     const tables::Record entry = record(point);
     if (entry.size == 0) {
