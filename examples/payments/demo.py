@@ -309,17 +309,19 @@ class Story:
 {len(requests) - len(payments)} orders (one transaction)
 PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges as often as it is asked""")
 
-        # Two payments are kept for the server that dies; for three keys two different payments race.
-        doomed = payments[-8:-6]
-        requests = [request for request in requests if request not in doomed]
-        races = self.rng.sample([r for r in payments if r not in doomed and r.method != DECLINED], 3)
+        # Two payments are kept for the server that dies and two for the provider's errors; for three keys two different
+        # payments race.
+        doomed, troubled = payments[-8:-6], payments[-6:-4]
+        requests = [request for request in requests if request not in doomed + troubled]
+        races = self.rng.sample([r for r in payments if r not in doomed + troubled and r.method != DECLINED], 3)
 
         _, port = self.start_server()
         self.tell_storm(port, requests, races)
         self.tell_day_after(port, requests)
         self.tell_kill(port, doomed)
+        self.tell_troubles(port, troubled)
         self.tell_quickstart()
-        self.verify(requests + doomed)
+        self.verify(requests + doomed + troubled)
         self.table()
         return self.failures
 
@@ -409,13 +411,36 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
             self.tell_retries(port, request)
 
         print("   An operator reads idem_unfinished, looks each operation_id up in the provider's books, and resolves:")
+        self.resolve_all(port, doomed)
+
+    def resolve_all(self, port, requests):
+        """resolve_all resolves what is indeterminate, which must be these requests."""
         unfinished = self.db.execute(
-            "SELECT operation_id, key FROM idem_unfinished WHERE state <> 'running' ORDER BY key"
+            "SELECT operation_id, key FROM idem_unfinished WHERE state = 'indeterminate' ORDER BY key"
         ).fetchall()
-        by_key = {request.key: request for request in doomed}
-        self.check({entry.key for entry in unfinished} == set(by_key), "idem_unfinished must show the two")
+        by_key = {request.key: request for request in requests}
+        self.check({entry.key for entry in unfinished} == set(by_key), f"idem_unfinished must show {sorted(by_key)}")
         for entry in unfinished:
-            self.resolve(port, by_key[entry.key], entry.operation_id)
+            if entry.key in by_key:
+                self.resolve(port, by_key[entry.key], entry.operation_id)
+
+    def tell_troubles(self, port, troubled):
+        print("""
+4. The provider answers one payment with 429 and did nothing; another with 500, although it was charged.
+   service.py hands both statuses to idem_fail; the policy's on_status decides:""")
+        refused, broken = troubled
+        self.provider.troubles = {refused.method: 429, broken.method: 500}
+        answers = [self.retry(port, refused) for _ in range(3)]
+        outcomes = [f"{sending.outcome} ({sending.status})" for sending in answers]
+        right = [(answers[0].outcome, answers[0].status), answers[1].outcome, answers[2].outcome]
+        self.check(right == [("released", 429), "first", "replay"], f"429, then the charge, then a replay; got {outcomes}")
+        self.check("Retry-After" in answers[0].headers, "a 429 must say when to come back")
+        print(f"     order {refused.order}: " + ", ".join(outcomes))
+        answers = [self.retry(port, broken) for _ in range(2)]
+        outcomes = [f"{sending.outcome} ({sending.status})" for sending in answers]
+        self.check([sending.outcome for sending in answers] == ["indeterminate"] * 2, f"500 is unknown; got {outcomes}")
+        print(f"     order {broken.order}: " + ", ".join(outcomes))
+        self.resolve_all(port, [broken])
 
     def retry(self, port, request, patience=""):
         text = spell(request.body, self.rng)
@@ -460,7 +485,7 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
         print(f"     order {request.order}: {found}: {resolved.state}; retries: {', '.join(outcomes)} ({charge})")
 
     def tell_quickstart(self):
-        print("\n4. The same in plain SQL: examples/sql/quickstart.sql")
+        print("\n5. The same in plain SQL: examples/sql/quickstart.sql")
         self.db.execute("CREATE DATABASE quickstart")
         script = HERE.parent / "sql" / "quickstart.sql"
         psql = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "quickstart", "-f", str(script)]
@@ -519,10 +544,11 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
         row = self.db.execute(
             """SELECT h.status, h.headers, h.body
                  FROM idem_lookup(%s, %s, %s) AS r,
-                      idem_http_response(CASE WHEN r.outcome IN ('completed', 'replay') THEN r END) AS h""",
+                      idem_http_response(r) AS h
+                WHERE r.outcome IN ('completed', 'replay')""",
             request.identity,
         ).fetchone()
-        if row is None or row.status is None:
+        if row is None:
             return None
         headers = dict(row.headers)
         stored = row.status, headers.get("Content-Type"), headers.get("Location"), row.body
@@ -543,7 +569,7 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
             else:
                 may_be = {"first", "cut", "in_progress"}
                 if sending.phase == "killed":
-                    may_be |= {"lost", "indeterminate"}
+                    may_be |= {"lost", "indeterminate", "released"}
                 self.check(sending.outcome in may_be, f"{name}: got {sending.outcome} ({sending.phase})")
         return stored
 
@@ -645,7 +671,8 @@ PostgreSQL {version}, {CLIENTS} clients at once, a payment provider that charges
             f"none charged; {self.winners_named} told the answer that won, {self.conflicts - self.winners_named} came "
             "before there was one")
         row("in_progress", count["in_progress"], "came back after Retry-After")
-        row("indeterminate", count["indeterminate"], "2 keys: 1 charge found (completed), 1 not (released, charged)")
+        row("released", count["released"], "the provider said 429; the client's next try was charged")
+        row("indeterminate", count["indeterminate"], "3 keys: 2 charges found (completed), 1 not (released, charged)")
         print(f"\n{'time per claim, ms, in service.py':40}{'n':>9}{'p50':>10}{'p95':>10}{'p99':>10}")
         for kind, values in self.times().items():
             self.check(values, f"no time was measured: {kind}")

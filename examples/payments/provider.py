@@ -1,7 +1,8 @@
 """provider.py: a pretend payment provider. It charges whatever it is asked to, as often as it is asked.
 
 POST /charges writes one line of provider.charges in a transaction of its own, on a connection of its own, and answers
-after a moment, as the internet does. `stalls` makes it hang on a payment method, before or after the charge.
+after a moment, as the internet does. `stalls` makes it hang on a payment method, before or after the charge;
+`troubles` makes it answer a payment method once with an error: 429 before the charge, 500 after it.
 """
 
 import http.server
@@ -24,6 +25,7 @@ class Provider(http.server.ThreadingHTTPServer):
         for _ in range(connections):
             self.pool.put(psycopg.connect(autocommit=True))
         self.stalls = {}  # payment method -> "before" or "after" the charge
+        self.troubles = {}  # payment method -> 429 or 500, once
         self.stalled = threading.Semaphore(0)  # released once for each that hangs
         self.end = threading.Event()
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -40,6 +42,9 @@ class Charges(http.server.BaseHTTPRequestHandler):
         stall = self.server.stalls.get(order["method"])
         if stall == "before":
             return self.hang()
+        trouble = self.server.troubles.pop(order["method"], None)
+        if trouble == 429:
+            return self.respond(429, {"error": "too_many_charges"})
         time.sleep(random.Random(order["reference"]).uniform(0.005, 0.040))
         if order["method"] == "pm_card_declined":
             return self.respond(402, {"error": "declined"})
@@ -51,6 +56,8 @@ class Charges(http.server.BaseHTTPRequestHandler):
         self.server.pool.put(db)
         if stall == "after":
             return self.hang()
+        if trouble == 500:
+            return self.respond(500, {"error": "out_of_order"})
         self.respond(201, {"id": charge[0], "amount": order["amount"], "currency": order["currency"]})
 
     def hang(self):

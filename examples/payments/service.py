@@ -29,9 +29,10 @@ CLAIM = """
     SELECT c.proceed, c.operation_id, c.token, h.status, h.headers, h.body
       FROM idem_claim(actor => %(actor)s, op => %(op)s, key => coalesce(idem_http_key(%(key)s), ''),
                       payload => %(payload)s, target => %(target)s, wait => %(wait)s, lease => %(lease)s) AS c,
-           idem_http_response(CASE WHEN NOT c.proceed THEN c END) AS h"""
+           idem_http_response(c) AS h"""
 
-# idem_complete and idem_fail return what every replay will return.
+# idem_complete and idem_fail return what to send now: the answer that every replay will be, or, where the policy's
+# on_status stores none, what the client is to do: come back (released) or ask somebody (indeterminate).
 COMPLETE = """
     SELECT h.status, h.headers, h.body
       FROM idem_complete(%(operation_id)s, %(token)s, status => %(status)s, body => %(body)s,
@@ -39,7 +40,8 @@ COMPLETE = """
            idem_http_response(r) AS h"""
 FAIL = """
     SELECT h.status, h.headers, h.body
-      FROM idem_fail(%(operation_id)s, %(token)s, status => %(status)s, body => %(body)s, headers => %(headers)s) AS r,
+      FROM idem_fail(%(operation_id)s, %(token)s, state => %(state)s, status => %(status)s, body => %(body)s,
+                     headers => %(headers)s, evidence => %(evidence)s) AS r,
            idem_http_response(r) AS h"""
 
 
@@ -54,6 +56,11 @@ def receipt(charge_id, order, amount, currency):
     charge = f"ch_{charge_id}"
     content = {"charge": charge, "order": order, "amount": amount, "currency": currency, "status": "captured"}
     return answer(201, f"/payments/{charge}", content)
+
+
+def failure(status, content, state=None, evidence=None):
+    """failure is what idem_fail takes: an answer, a state (None: the policy decides by the status), what we know."""
+    return {**answer(status, None, content), "state": state, "evidence": json.dumps(evidence) if evidence else None}
 
 
 def place_order(db, claim_of, request):
@@ -77,15 +84,28 @@ def capture_payment(db, claim_of, request):
     if not claim.proceed:
         return claim.status, claim.headers, claim.body
 
-    # From here to COMPLETE a crash leaves the key indeterminate: nobody runs it again until somebody has looked.
-    payment = json.loads(request["payload"], parse_float=Decimal)
     try:
-        status, charge = call_provider(claim.operation_id, payment)
-    except (OSError, http.client.HTTPException):
-        return finish(db, FAIL, claim, answer(504, None, {"error": "provider_unreachable"}))
-    if status == 402:
-        return finish(db, FAIL, claim, answer(402, None, {"error": "declined", "order": request["target"]}))
-    return finish(db, COMPLETE, claim, receipt(charge["id"], request["target"], charge["amount"], charge["currency"]))
+        order = charge_order(claim.operation_id, request)
+    except (AttributeError, KeyError, TypeError):
+        return finish(db, FAIL, claim, failure(422, {"error": "amount_or_currency_missing"}))
+
+    # From here to the end a crash leaves the key indeterminate: nobody runs it again until somebody has looked.
+    try:
+        status, charge = call_provider(order)
+    except (OSError, http.client.HTTPException) as lost:
+        # No status is a timeout to the policy: indeterminate, for the charge may have been made.
+        return finish(db, FAIL, claim, failure(None, {"error": "provider_silent"}, evidence={"provider": repr(lost)}))
+    if status in (200, 201) and {"id", "amount", "currency"} <= charge.keys():
+        stored = receipt(charge["id"], request["target"], charge["amount"], charge["currency"])
+        return finish(db, COMPLETE, claim, stored)
+    if status < 400:
+        # Neither a receipt nor a refusal. Only somebody who looks can tell what it was.
+        evidence = {"provider": f"status {status} without a receipt"}
+        return finish(db, FAIL, claim, failure(502, {"error": "provider_unclear"}, "indeterminate", evidence))
+    # Any other status goes to the policy as it is: a 402 is stored and replayed, after a 429 the key is free for the
+    # client's next try, after a 500 it is indeterminate.
+    error = {"error": charge.get("error", "provider_error"), "order": request["target"]}
+    return finish(db, FAIL, claim, failure(status, error, evidence={"provider": f"status {status}"}))
 
 
 def finish(db, statement, claim, stored):
@@ -93,17 +113,27 @@ def finish(db, statement, claim, stored):
     return response.status, response.headers, response.body
 
 
-def call_provider(operation_id, payment):
-    """call_provider asks for a charge; returns its status and answer, raises OSError if none comes."""
+def charge_order(operation_id, request):
+    """charge_order is what the provider is asked for; raises where the request does not say."""
+    payment = json.loads(request["payload"], parse_float=Decimal)
+    return {"reference": str(operation_id), "amount": str(payment["amount"]), "currency": payment["currency"],
+            "method": payment.get("method", {}).get("token")}
+
+
+def call_provider(order):
+    """call_provider asks for a charge; returns status and answer ({} if it is no JSON object), raises if none comes."""
     provider = http.client.HTTPConnection("127.0.0.1", PROVIDER_PORT, timeout=30)
-    order = {"reference": str(operation_id), "amount": str(payment["amount"]), "currency": payment["currency"],
-             "method": payment.get("method", {}).get("token")}
     try:
         provider.request("POST", "/charges", json.dumps(order))
         reply = provider.getresponse()
-        return reply.status, json.load(reply)
+        body = reply.read()
     finally:
         provider.close()
+    try:
+        content = json.loads(body)
+    except ValueError:  # such as the page of a proxy on the way
+        content = {}
+    return reply.status, content if isinstance(content, dict) else {}
 
 
 class Api(http.server.BaseHTTPRequestHandler):
