@@ -497,13 +497,15 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT f.canonical, f.hash, f.hash_algorithm, f.profile,
-           (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('path', d.path, 'given', d.a, 'hashed', d.b))
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('path', d.path)
+                                      || CASE WHEN d.a IS NULL THEN '{}' ELSE jsonb_build_object('given', d.a) END
+                                      || CASE WHEN d.b IS NULL THEN '{}' ELSE jsonb_build_object('hashed', d.b) END
                                       ORDER BY d.path COLLATE "C"), '[]'::jsonb)
               FROM idem_json_diff(payload, f.canonical::jsonb) d)
       FROM idem_payload_form(op, payload, actor) f;
 END;
 COMMENT ON FUNCTION idem_payload_explain IS
-'families: What of a payload is hashed for an op, now: the canonical text, its hash, the algorithm, the version of the profile, and dropped: every place that the profile removed (given only) or changed (given and hashed).
+'families: What of a payload is hashed for an op, now: the canonical text, its hash, the algorithm, the version of the profile, and dropped: every place that the profile removed (given only), changed (given and hashed) or emptied (hashed only).
 hash is NULL where the op''s hash_key is per_actor and no actor is given. Errors: 22004, 22021. Example: SELECT canonical, dropped FROM idem_payload_explain(''order.place'', ''{"sku": "A1", "memo": "now"}'')';
 
 CREATE FUNCTION idem_payload_diff(op text, payload_a jsonb, payload_b jsonb)

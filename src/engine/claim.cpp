@@ -58,11 +58,16 @@ core::Digest digest_of(const ClaimSession& session, const ClaimRequest& request,
     return digest_payload(payload, request.actor, rules_of(session, request, version));
 }
 
-// payload_matches compares under the version the key was hashed under, so that a changed policy makes no conflicts.
-bool payload_matches(const Attempt& attempt, const pg::KeyRow& row) {
+// comparable_digest is the request's digest under the version the key was hashed under, so that a changed policy makes
+// no conflicts.
+core::Digest comparable_digest(const Attempt& attempt, const pg::KeyRow& row) {
     if (row.profile == attempt.session.policy.profile)
-        return row.payload_hash == attempt.digest;
-    return row.payload_hash == digest_of(attempt.session, attempt.request, row.profile);
+        return attempt.digest;
+    return digest_of(attempt.session, attempt.request, row.profile);
+}
+
+bool payload_matches(const Attempt& attempt, const pg::KeyRow& row) {
+    return row.payload_hash == comparable_digest(attempt, row);
 }
 
 bool attempt_matches(const ClaimRequest& request, const pg::KeyRow& row) {
@@ -156,9 +161,10 @@ Result conflict(const Attempt& attempt, const pg::KeyRow& row) {
     Detail detail;
     if (attempt.session.policy.conflict_status != 409)
         add_integer(detail, "http_status", attempt.session.policy.conflict_status);
-    if (attempt.session.policy.conflict_detail != core::ConflictDetail::NONE)
-        add_hex(detail, "payload_hash",
-                core::Bytes{reinterpret_cast<const char*>(attempt.digest.bytes), attempt.digest.size});
+    if (attempt.session.policy.conflict_detail != core::ConflictDetail::NONE) {
+        const core::Digest digest = comparable_digest(attempt, row);
+        add_hex(detail, "payload_hash", core::Bytes{reinterpret_cast<const char*>(digest.bytes), digest.size});
+    }
     add_json(detail, "winner", winner_of(attempt, row));
     result.detail = finish(detail);
     return result;
