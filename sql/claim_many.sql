@@ -79,7 +79,7 @@ SELECT count(*) FROM idem_keys WHERE actor = 'a';
 
 -- 10,000 keys in one call, then again, then completed, then again
 BEGIN;
-SELECT count(*), count(DISTINCT token) AS tokens, min(outcome), max(outcome), bool_and(key = n::text) AS in_order
+SELECT count(*), count(DISTINCT operation_id) AS operations, min(outcome), max(outcome), bool_and(key = n::text) AS in_order
   FROM (SELECT row_number() OVER () AS n, * FROM idem_claim_many('many.actor', 'many.bulk', ARRAY(SELECT i::text
       FROM generate_series(1, 10000) i), ARRAY(SELECT to_jsonb(i) FROM generate_series(1, 10000) i))) AS r;
 SELECT count(*) < 30 AS few_locks FROM pg_locks WHERE pid = pg_backend_pid();

@@ -55,6 +55,18 @@ COMMENT ON TYPE idem_http IS
 -- Tables
 ------------------------------------------------------------------------------------------------------------------------
 
+CREATE TYPE idem_policy AS (
+    op         text,
+    preset     text,
+    options    jsonb,
+    version    integer,
+    profile    integer,
+    updated_at timestamptz,
+    updated_by text
+);
+COMMENT ON TYPE idem_policy IS
+'policy: A policy as idem_set_policy leaves it: every option with its value, its version, and the version of its profile.';
+
 CREATE TABLE idem_keys (
     operation_id uuid        NOT NULL,
     token        bigint      NOT NULL,
@@ -93,6 +105,7 @@ CREATE TABLE idem_responses (
     token        bigint  NOT NULL,
     status       integer NOT NULL,
     body_omitted boolean NOT NULL,
+    given_hash   bytea   NOT NULL,
     headers      jsonb,
     body         text,
     body_bytes   bytea,
@@ -104,7 +117,7 @@ CREATE TABLE idem_responses (
     autovacuum_vacuum_insert_scale_factor = 0.05
 );
 COMMENT ON TABLE idem_responses IS
-'internal: One row per finished acquisition of a key: the answer that is replayed. Wide and cold. body_sha256 stands for a body that is kept elsewhere or was over the limit.';
+'internal: One row per finished acquisition of a key: the answer that is replayed. Wide and cold. given_hash (XXH3-128 of the answer as it was given) tells a repeated idem_complete from another answer. body_sha256 stands for a body that is kept elsewhere or was over the limit.';
 
 CREATE TABLE idem_leases (
     operation_id uuid        NOT NULL,
@@ -113,6 +126,8 @@ CREATE TABLE idem_leases (
 ) USING heap WITH (
     autovacuum_vacuum_scale_factor = 0.02
 );
+-- Without an index, and without this, rows could not be deleted where a publication has all tables.
+ALTER TABLE idem_leases REPLICA IDENTITY FULL;
 COMMENT ON TABLE idem_leases IS
 'internal: Hints at claims that were committed unfinished. No index; a hint may be stale, never missing. idem_unfinished joins it with idem_keys.';
 
@@ -240,7 +255,7 @@ COMMENT ON FUNCTION idem_policy_resolve IS
 'internal: Check a policy and give back every option it would have, without setting it. Errors: 22004, 22023. Example: SELECT idem_policy_resolve(''order.place'', ''order'', ''{"ttl": "7 days"}'')';
 
 CREATE FUNCTION idem_set_policy(op text, preset text, options jsonb DEFAULT '{}'::jsonb)
-RETURNS idem_policies
+RETURNS idem_policy
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -286,7 +301,7 @@ BEGIN ATOMIC
     RETURNING p.op, p.preset, p.options, p.version, p.profile, p.updated_at, p.updated_by;
 END;
 COMMENT ON FUNCTION idem_set_policy IS
-'day one: Say what an op promises: a preset (default, payment, order, webhook, message, ephemeral) with options on top; returns the row of idem_policies.
+'day one: Say what an op promises: a preset (default, payment, order, webhook, message, ephemeral) with options on top; returns the policy as it is now in force.
 op: up to 128 bytes. options: see idem_policy_options; durations are strings with a unit, as in "30 seconds". The preset is copied now; setting a policy again starts from the preset, not from the old options. Other options than before make a new version; the same ones do not. A change of hash_algorithm, hash_key or profile makes a new version of the profile too: keys claimed before are still compared under theirs. Sessions follow from their next transaction.
 Errors: 22004, 22023. Example: SELECT op, version FROM idem_set_policy(''payment.capture'', ''payment'', ''{"ttl": "7 days", "target": "payment intent"}'')';
 
@@ -568,7 +583,7 @@ SELECT DISTINCT ON (k.operation_id)
  WHERE k.state IN ('i', 'u')
  ORDER BY k.operation_id;
 COMMENT ON VIEW idem_unfinished IS
-'key life: Committed claims that were not finished. state: running; lapsed (lease over, grace not); indeterminate (a person or a reconciler resolves it, see idem_resolve); retryable (dead, and the op lets the next claim run it again). resolvable_at: when it becomes, or became, what can be resolved. Found through idem_leases, so its cost follows what is unfinished. Example: SELECT * FROM idem_unfinished WHERE state = ''indeterminate'' ORDER BY age DESC';
+'key life: Committed claims that were not finished. state: running; lapsed (lease over, grace not); indeterminate (a person or a reconciler resolves it, see idem_resolve); retryable (dead, and the op lets the next claim run it again). resolvable_at: when it becomes, or became, what can be resolved. Found through idem_leases, so its cost follows the claims made since its last clean-up, not the keys there are. Example: SELECT * FROM idem_unfinished WHERE state = ''indeterminate'' ORDER BY age DESC';
 
 CREATE VIEW idem_help AS
 SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
@@ -653,7 +668,7 @@ BEGIN
         SELECT format('GRANT USAGE ON SCHEMA %I TO %I', here, grantee)
         UNION ALL
         SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', here, t, grantee)
-          FROM unnest(ARRAY['idem_result', 'idem_response', 'idem_http']) AS t
+          FROM unnest(ARRAY['idem_result', 'idem_response', 'idem_http', 'idem_policy']) AS t
         UNION ALL
         SELECT format('GRANT EXECUTE ON FUNCTION %I.%I TO %I', here, f, grantee) FROM unnest(functions) AS f
         UNION ALL
@@ -668,7 +683,7 @@ COMMENT ON FUNCTION idem_admin_grant IS
 'admin: Give a role what its level needs, and nothing on the tables that hold requests and answers; returns the statements it ran. To be called by the owner of the extension.
 level: client (claim and finish), relay (helpers only, until there is an outbox), monitor (policies and what is unfinished), admin (client and monitor, set policies, resolve). Errors: 22004, 22023, 42501. Example: SELECT * FROM idem_admin_grant(''payments_api'', ''client'')';
 
-REVOKE ALL ON TYPE idem_result, idem_response, idem_http FROM PUBLIC;
+REVOKE ALL ON TYPE idem_result, idem_response, idem_http, idem_policy FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     idem_claim, idem_complete, idem_fail, idem_execute, idem_lookup, idem_set_policy, idem_http_response,
     idem_claim_many, idem_release, idem_extend, idem_checkpoint, idem_resolve, idem_lookup_id, idem_call_handler,

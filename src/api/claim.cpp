@@ -156,6 +156,7 @@ IDEM_FUNCTION(idem_claim_v1) {
 IDEM_FUNCTION(idem_claim_many_v1) {
     InitMaterializedSRF(fcinfo, 0);
     auto* rows = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    engine::check_result_shape(rows->setDesc);
     int count;
     api::Item* items = api::read_items(fcinfo, &count);
     const pg::Installation installation = pg::installation_of(fcinfo);
@@ -166,8 +167,8 @@ IDEM_FUNCTION(idem_claim_many_v1) {
         engine::end_claims(session);
     }
     for (int i = 0; i < count; ++i) {
-        Datum values[engine::RESULT_COLUMNS];
-        bool isnull[engine::RESULT_COLUMNS];
+        Datum values[pg::RESULT_COLUMNS];
+        bool isnull[pg::RESULT_COLUMNS];
         engine::result_tuple(items[i].result, values, isnull);
         tuplestore_putvalues(rows->setResult, rows->setDesc, values, isnull);
     }

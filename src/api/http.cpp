@@ -16,41 +16,12 @@
 #include "pg/boundary.hpp"
 #include "pg/errors.hpp"
 #include "pg/headers.hpp"
+#include "pg/shapes.hpp"
 
 namespace idem::api {
 namespace {
 
 using core::Outcome;
-
-enum Column : int {
-    COLUMN_OUTCOME,
-    COLUMN_PROCEED,
-    COLUMN_REPLAYED,
-    COLUMN_OPERATION_ID,
-    COLUMN_TOKEN,
-    COLUMN_STATE,
-    COLUMN_KEY,
-    COLUMN_ATTEMPT,
-    COLUMN_STATUS,
-    COLUMN_HEADERS,
-    COLUMN_BODY,
-    COLUMN_BODY_BYTES,
-    COLUMN_BODY_REF,
-    COLUMN_CHECKPOINT,
-    COLUMN_CLAIMED_AT,
-    COLUMN_COMPLETED_AT,
-    COLUMN_EXPIRES_AT,
-    COLUMN_RETRY_AFTER_S,
-    COLUMN_REASON,
-    COLUMN_DETAIL,
-    RESULT_COLUMNS
-};
-
-constexpr Oid RESULT_SHAPE[RESULT_COLUMNS] = {
-    TEXTOID, BOOLOID,  BOOLOID, UUIDOID,  INT8OID,        TEXTOID,        TEXTOID,        INT4OID, INT4OID, JSONBOID,
-    TEXTOID, BYTEAOID, TEXTOID, JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, TEXTOID, JSONBOID};
-constexpr int HTTP_COLUMNS = 3;
-constexpr Oid HTTP_SHAPE[HTTP_COLUMNS] = {INT4OID, JSONBOID, BYTEAOID};
 
 // Stored headers of these names would contradict what this answer itself says.
 constexpr std::string_view OWN_HEADERS = "idempotency-operation-id,idempotent-replayed,idempotent-body-omitted";
@@ -58,9 +29,9 @@ constexpr std::string_view OWN_HEADERS = "idempotency-operation-id,idempotent-re
 constexpr std::size_t UUID_TEXT_SIZE = 36;
 constexpr std::size_t INT_TEXT_SIZE = 12;
 
-struct Result {
-    Datum value[RESULT_COLUMNS];
-    bool null[RESULT_COLUMNS];
+struct ResultRow {
+    Datum value[pg::RESULT_COLUMNS];
+    bool null[pg::RESULT_COLUMNS];
 };
 
 // Response is one row of idem_http; without_body means NULL, not empty.
@@ -109,21 +80,12 @@ std::string_view view_of(Datum datum) {
     return std::string_view(VARDATA_ANY(packed), static_cast<std::size_t>(VARSIZE_ANY_EXHDR(packed)));
 }
 
-bool has_shape(TupleDesc desc, const Oid* shape, int columns) {
-    if (desc->natts != columns)
-        return false;
-    for (int i = 0; i < columns; ++i)
-        if (TupleDescAttr(desc, i)->atttypid != shape[i])
-            return false;
-    return true;
-}
-
 // read_result unpacks the composite; the values point into it.
-void read_result(HeapTupleHeader header, Result* result) {
+void read_result(HeapTupleHeader header, ResultRow* result) {
     TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
     HeapTupleData tuple;
 
-    if (!has_shape(desc, RESULT_SHAPE, RESULT_COLUMNS))
+    if (!pg::has_shape(desc, pg::RESULT_SHAPE))
         pg::error_type_shape("idem_result");
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
     ItemPointerSetInvalid(&tuple.t_self);
@@ -134,17 +96,17 @@ void read_result(HeapTupleHeader header, Result* result) {
 }
 
 // outcome_of reads the outcome; raises when it is NULL or no word of ours.
-Outcome outcome_of(const Result& result) {
-    if (result.null[COLUMN_OUTCOME])
+Outcome outcome_of(const ResultRow& result) {
+    if (result.null[pg::RESULT_OUTCOME])
         pg::error_no_response();
-    std::string_view name = view_of(result.value[COLUMN_OUTCOME]);
+    std::string_view name = view_of(result.value[pg::RESULT_OUTCOME]);
     for (std::uint8_t i = 0; core::outcome_word(static_cast<Outcome>(i)) != nullptr; ++i)
         if (name == core::outcome_word(static_cast<Outcome>(i)))
             return static_cast<Outcome>(i);
     pg::error_no_response();
 }
 
-Jsonb* jsonb_of(const Result& result, Column column) {
+Jsonb* jsonb_of(const ResultRow& result, pg::ResultColumn column) {
     return result.null[column] ? nullptr : DatumGetJsonbP(result.value[column]);
 }
 
@@ -171,10 +133,10 @@ bool body_is_omitted(Jsonb* detail) {
     return detail_member(detail, "body_omitted", &value) && value.type == jbvBool && value.val.boolean;
 }
 
-std::int32_t rejected_status(const Result& result) {
-    if (result.null[COLUMN_REASON])
+std::int32_t rejected_status(const ResultRow& result) {
+    if (result.null[pg::RESULT_REASON])
         return 400;
-    std::string_view reason = view_of(result.value[COLUMN_REASON]);
+    std::string_view reason = view_of(result.value[pg::RESULT_REASON]);
     for (const ReasonRule& rule : REASON_RULES)
         if (rule.at_end ? ends_with(reason, rule.word) : begins_with(reason, rule.word))
             return rule.status;
@@ -250,10 +212,10 @@ std::string_view uuid_text(Datum uuid, char* out) {
 }
 
 // retry_text writes retry_after_s as text: empty when there is none, one second for work that runs or may run again.
-std::string_view retry_text(const Result& result, Outcome outcome, char* out) {
+std::string_view retry_text(const ResultRow& result, Outcome outcome, char* out) {
     std::int32_t seconds = 1;
-    if (!result.null[COLUMN_RETRY_AFTER_S])
-        seconds = DatumGetInt32(result.value[COLUMN_RETRY_AFTER_S]);
+    if (!result.null[pg::RESULT_RETRY_AFTER_S])
+        seconds = DatumGetInt32(result.value[pg::RESULT_RETRY_AFTER_S]);
     else if (outcome != Outcome::IN_PROGRESS && outcome != Outcome::RELEASED)
         return std::string_view();
     return std::string_view(out, static_cast<std::size_t>(pg_ltoa(seconds < 0 ? 0 : seconds, out)));
@@ -280,16 +242,16 @@ struct Problem {
     std::string_view retry_after;
 };
 
-Datum problem_body(const Result& result, const Problem& problem, Jsonb* detail) {
+Datum problem_body(const ResultRow& result, const Problem& problem, Jsonb* detail) {
     StringInfoData out;
     initStringInfo(&out);
     appendStringInfo(&out, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"code\":\"",
                      title_of(problem.status), problem.status);
-    append_view(&out, view_of(result.value[COLUMN_OUTCOME]));
+    append_view(&out, view_of(result.value[pg::RESULT_OUTCOME]));
     appendStringInfoChar(&out, '"');
-    if (!result.null[COLUMN_REASON]) {
+    if (!result.null[pg::RESULT_REASON]) {
         appendStringInfoString(&out, ",\"reason\":");
-        escape_json(&out, TextDatumGetCString(result.value[COLUMN_REASON]));
+        escape_json(&out, TextDatumGetCString(result.value[pg::RESULT_REASON]));
     }
     appendStringInfo(&out, ",\"detail\":\"%s\"", sentence_of(problem.outcome, problem.status));
     if (!problem.operation_id.empty()) {
@@ -307,71 +269,73 @@ Datum problem_body(const Result& result, const Problem& problem, Jsonb* detail) 
 }
 
 // problem_response answers every outcome that has no stored response.
-Response problem_response(const Result& result, Outcome outcome, std::int32_t status) {
+Response problem_response(const ResultRow& result, Outcome outcome, std::int32_t status) {
     char uuid_space[UUID_TEXT_SIZE];
     char retry_space[INT_TEXT_SIZE];
     Problem problem = {outcome, status, std::string_view(), retry_text(result, outcome, retry_space)};
     pg::HeaderList list = pg::headers_begin();
 
-    if (!result.null[COLUMN_OPERATION_ID])
-        problem.operation_id = uuid_text(result.value[COLUMN_OPERATION_ID], uuid_space);
+    if (!result.null[pg::RESULT_OPERATION_ID])
+        problem.operation_id = uuid_text(result.value[pg::RESULT_OPERATION_ID], uuid_space);
     pg::headers_add(&list, "Content-Type", "application/problem+json");
     if (!problem.operation_id.empty())
         pg::headers_add(&list, "Idempotency-Operation-Id", problem.operation_id);
     if (!problem.retry_after.empty())
         pg::headers_add(&list, "Retry-After", problem.retry_after);
-    return Response{status, pg::headers_end(&list), problem_body(result, problem, jsonb_of(result, COLUMN_DETAIL)),
+    return Response{status, pg::headers_end(&list), problem_body(result, problem, jsonb_of(result, pg::RESULT_DETAIL)),
                     false};
 }
 
 // stored_status returns the stored status; without one, 200 for success and 500 for a stored failure, so that no client
 // takes a failure for done.
-std::int32_t stored_status(const Result& result) {
-    if (!result.null[COLUMN_STATUS])
-        return DatumGetInt32(result.value[COLUMN_STATUS]);
-    if (!result.null[COLUMN_STATE] && view_of(result.value[COLUMN_STATE]) == "failed")
+std::int32_t stored_status(const ResultRow& result) {
+    if (!result.null[pg::RESULT_STATUS])
+        return DatumGetInt32(result.value[pg::RESULT_STATUS]);
+    if (!result.null[pg::RESULT_STATE] && view_of(result.value[pg::RESULT_STATE]) == "failed")
         return 500;
     return 200;
 }
 
 // stored_response answers completed and replay with what was stored.
-Response stored_response(const Result& result, Outcome outcome) {
+Response stored_response(const ResultRow& result, Outcome outcome) {
     char uuid_space[UUID_TEXT_SIZE];
     Response response = {stored_status(result), nullptr, 0, false};
     pg::HeaderList list = pg::headers_begin();
-    bool omitted = body_is_omitted(jsonb_of(result, COLUMN_DETAIL));
+    bool omitted = body_is_omitted(jsonb_of(result, pg::RESULT_DETAIL));
 
-    pg::headers_add_stored(&list, jsonb_of(result, COLUMN_HEADERS), OWN_HEADERS);
-    if (!result.null[COLUMN_OPERATION_ID])
-        pg::headers_add(&list, "Idempotency-Operation-Id", uuid_text(result.value[COLUMN_OPERATION_ID], uuid_space));
-    if (outcome == Outcome::REPLAY || (!result.null[COLUMN_REPLAYED] && DatumGetBool(result.value[COLUMN_REPLAYED])))
+    pg::headers_add_stored(&list, jsonb_of(result, pg::RESULT_HEADERS), OWN_HEADERS);
+    if (!result.null[pg::RESULT_OPERATION_ID])
+        pg::headers_add(&list, "Idempotency-Operation-Id",
+                        uuid_text(result.value[pg::RESULT_OPERATION_ID], uuid_space));
+    if (outcome == Outcome::REPLAY ||
+        (!result.null[pg::RESULT_REPLAYED] && DatumGetBool(result.value[pg::RESULT_REPLAYED])))
         pg::headers_add(&list, "Idempotent-Replayed", "true");
     if (omitted)
         pg::headers_add(&list, "Idempotent-Body-Omitted", "true");
     response.headers = pg::headers_end(&list);
     if (omitted)
         response.body = bytea_of(std::string_view("", 0));
-    else if (!result.null[COLUMN_BODY_REF])
+    else if (!result.null[pg::RESULT_BODY_REF])
         response.without_body = true;
-    else if (!result.null[COLUMN_BODY])
-        response.body = text_as_bytea(result.value[COLUMN_BODY]);
-    else if (!result.null[COLUMN_BODY_BYTES])
-        response.body = result.value[COLUMN_BODY_BYTES];
+    else if (!result.null[pg::RESULT_BODY])
+        response.body = text_as_bytea(result.value[pg::RESULT_BODY]);
+    else if (!result.null[pg::RESULT_BODY_BYTES])
+        response.body = result.value[pg::RESULT_BODY_BYTES];
     else
         response.without_body = true;
     return response;
 }
 
-Response response_of(const Result& result) {
+Response response_of(const ResultRow& result) {
     Outcome outcome = outcome_of(result);
     switch (outcome) {
     case Outcome::COMPLETED:
     case Outcome::REPLAY: return stored_response(result, outcome);
     case Outcome::IN_PROGRESS:
     case Outcome::CONFLICT:
-        return problem_response(result, outcome, detail_status(jsonb_of(result, COLUMN_DETAIL), 409));
+        return problem_response(result, outcome, detail_status(jsonb_of(result, pg::RESULT_DETAIL), 409));
     case Outcome::RELEASED:
-        return problem_response(result, outcome, detail_status(jsonb_of(result, COLUMN_DETAIL), 503));
+        return problem_response(result, outcome, detail_status(jsonb_of(result, pg::RESULT_DETAIL), 503));
     case Outcome::INDETERMINATE:
     case Outcome::EXPIRED: return problem_response(result, outcome, 409);
     case Outcome::REJECTED: return problem_response(result, outcome, rejected_status(result));
@@ -382,8 +346,8 @@ Response response_of(const Result& result) {
 }
 
 // has_no_response tells of a result that nothing can be sent for: the work is still to be done, or nothing is known.
-bool has_no_response(const Result& result) {
-    return result.null[COLUMN_OUTCOME] || core::proceeds(outcome_of(result));
+bool has_no_response(const ResultRow& result) {
+    return result.null[pg::RESULT_OUTCOME] || core::proceeds(outcome_of(result));
 }
 
 // http_descriptor returns idem_http's descriptor, looked up once per FmgrInfo.
@@ -392,8 +356,7 @@ TupleDesc http_descriptor(FunctionCallInfo fcinfo) {
         return static_cast<TupleDesc>(fcinfo->flinfo->fn_extra);
     TupleDesc desc = nullptr;
     MemoryContext caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-        !has_shape(desc, HTTP_SHAPE, HTTP_COLUMNS))
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || !pg::has_shape(desc, pg::HTTP_SHAPE))
         pg::error_type_shape("idem_http");
     desc = BlessTupleDesc(desc);
     MemoryContextSwitchTo(caller);
@@ -426,7 +389,7 @@ IDEM_FUNCTION(idem_http_key_v1) {
 IDEM_FUNCTION(idem_http_response_v1) {
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
-    idem::api::Result result;
+    idem::api::ResultRow result;
     idem::api::read_result(PG_GETARG_HEAPTUPLEHEADER(0), &result);
     if (idem::api::has_no_response(result))
         PG_RETURN_NULL();

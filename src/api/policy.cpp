@@ -98,7 +98,8 @@ IDEM_FUNCTION(idem_policy_options_rows_v1) {
 // idem_policies_changed() is the trigger that tells every backend to forget the policies it has cached.
 IDEM_FUNCTION(idem_policies_changed_v1) {
     if (!CALLED_AS_TRIGGER(fcinfo)) {
-        elog(ERROR, "idem_policies_changed is called by a trigger only");
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("idem_policies_changed is called by a trigger only")));
     }
     const auto* trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
     CacheInvalidateRelcacheByRelid(RelationGetRelid(trigger->tg_relation));

@@ -99,11 +99,12 @@ constexpr HolderVerdict judge_holder(State state, Token held, Token shown) noexc
     return HolderVerdict::STALE;
 }
 
-// next_token makes the token of a new acquisition: greater than the old one and than the clock. `random` widens the
-// step, so that an acquisition lost in a failover does not come again with the same number.
+// next_token makes the token of a new acquisition: greater than the old one and not behind the clock. `random` widens
+// the step, so that an acquisition lost in a failover does not come again with the same number, and a time that is
+// shown does not give the token away.
 constexpr Token next_token(Token old, std::uint16_t random, Timestamp now) noexcept {
-    const std::int64_t successor = old.value + 1 + random;
-    return Token{successor > now ? successor : now};
+    const std::int64_t least = old.value + 1 > now ? old.value + 1 : now;
+    return Token{least + random};
 }
 
 } // namespace idem::core

@@ -805,26 +805,23 @@ bool key_has_only(const ByteSet& allowed, Bytes key) noexcept {
     return true;
 }
 
-bool replays_header(const Policy& policy, std::string_view name) noexcept {
-    std::string_view rest(policy.replay_headers, ::strnlen(policy.replay_headers, REPLAY_HEADERS_SIZE));
+bool lists_header(std::string_view list, std::string_view name) noexcept {
     std::string_view item;
-    while (next_item(rest, &item)) {
-        if (same_ignoring_case(item, name)) {
-            return !is_refused_header(name);
-        }
-    }
-    return false;
-}
-
-bool is_refused_header(std::string_view name) noexcept {
-    std::string_view rest = REFUSED_HEADERS;
-    std::string_view item;
-    while (next_item(rest, &item)) {
+    while (next_item(list, &item)) {
         if (same_ignoring_case(item, name)) {
             return true;
         }
     }
     return false;
+}
+
+bool replays_header(const Policy& policy, std::string_view name) noexcept {
+    return lists_header({policy.replay_headers, ::strnlen(policy.replay_headers, REPLAY_HEADERS_SIZE)}, name) &&
+           !is_refused_header(name);
+}
+
+bool is_refused_header(std::string_view name) noexcept {
+    return lists_header(REFUSED_HEADERS, name);
 }
 
 bool find_preset(std::string_view name, Preset* out) noexcept {

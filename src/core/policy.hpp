@@ -99,7 +99,8 @@ struct StatusMap {
 
 // Policy is everything an op's policy decides at run time. Its initial values are those of an op without a policy.
 struct Policy {
-    std::int32_t version = 0; // profile version, from 1; 0: the op has no policy
+    std::int32_t version = 0; // from 1; 0: the op has no policy
+    Timestamp updated_at = 0; // when it was last changed
 
     Mode mode = Mode::ANY;
     std::uint16_t key_min = 1;   // bytes
@@ -250,6 +251,9 @@ bool parse_byte_class(std::string_view text, ByteSet* out) noexcept;
 
 // key_has_only tells whether every byte of the key is in the class.
 bool key_has_only(const ByteSet& allowed, Bytes key) noexcept;
+
+// lists_header tells whether a name is among names joined by commas; case does not matter.
+bool lists_header(std::string_view list, std::string_view name) noexcept;
 
 // replays_header tells whether the policy stores and replays the header; the case of the name does not matter.
 bool replays_header(const Policy& policy, std::string_view name) noexcept;

@@ -28,7 +28,7 @@ constexpr std::size_t PAYLOAD_MAX = 1024 * 1024;
 constexpr int INSERT_ROUNDS_MAX = 1000;
 constexpr core::Duration WAIT_WITHOUT_PRELOAD = 2 * core::SECOND;
 constexpr core::Duration ROW_LOCK_POLL = 5 * core::MILLISECOND;
-constexpr std::int32_t RETRY_AFTER_S = 1;
+constexpr std::size_t WINNER_TEXT_MAX = 16 * 1024;
 
 // Attempt is one claim under way.
 struct Attempt {
@@ -127,6 +127,32 @@ Result in_progress(const Attempt& attempt, const char* reason) {
     return result;
 }
 
+// add_bounded adds a text of the winner's, or says that it is too long to be told. The texts are what was stored: a
+// stored number such as 1e131071 is short, and so is what is sent.
+void add_bounded(Detail& detail, const char* name, const char* omitted, core::Bytes value) {
+    if (value.size() <= WINNER_TEXT_MAX)
+        add_text(detail, name, value);
+    else
+        add_bool(detail, omitted, true);
+}
+
+// add_answer adds the winner's answer.
+void add_answer(Detail& winner, const pg::Installation& installation, const pg::KeyRow& row) {
+    pg::Answer answer{};
+    if (!pg::read_answer(installation.responses, row.id, row.token, &answer))
+        return;
+    add_time(winner, "completed_at", row.completed_at);
+    add_integer(winner, "status", answer.status);
+    add_json(winner, "headers", answer.headers);
+    if (answer.body != nullptr)
+        add_bounded(winner, "body", "body_omitted", bytes_of(answer.body));
+    if (answer.body_bytes != nullptr && bytes_of(answer.body_bytes).size() <= WINNER_TEXT_MAX)
+        add_hex(winner, "body_hex", bytes_of(answer.body_bytes));
+    else if (answer.body_bytes != nullptr)
+        add_bool(winner, "body_omitted", true);
+    add_text(winner, "body_ref", answer.body_ref);
+}
+
 // winner_of describes the row a conflicting request met, as far as the policy lets the client see.
 Jsonb* winner_of(const Attempt& attempt, const pg::KeyRow& row) {
     const core::ConflictDetail level = attempt.session.policy.conflict_detail;
@@ -137,22 +163,10 @@ Jsonb* winner_of(const Attempt& attempt, const pg::KeyRow& row) {
     add_time(winner, "claimed_at", row.created_at);
     add_hex(winner, "payload_hash",
             core::Bytes{reinterpret_cast<const char*>(row.payload_hash.bytes), row.payload_hash.size});
-    if (level >= core::ConflictDetail::RESPONSE && core::is_terminal(row.state)) {
-        pg::Answer answer{};
-        if (pg::read_answer(attempt.session.installation.responses, row.id, row.token, &answer)) {
-            add_time(winner, "completed_at", row.completed_at);
-            add_integer(winner, "status", answer.status);
-            add_json(winner, "headers", answer.headers);
-            add_text(winner, "body", answer.body);
-            if (answer.body_bytes != nullptr)
-                add_hex(winner, "body_hex", bytes_of(answer.body_bytes));
-            add_text(winner, "body_ref", answer.body_ref);
-        }
-    }
-    if (level == core::ConflictDetail::FULL && row.payload != nullptr) {
-        const Datum payload = DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(row.payload)));
-        add_json(winner, "payload", DatumGetJsonbP(payload));
-    }
+    if (level >= core::ConflictDetail::RESPONSE && core::is_terminal(row.state))
+        add_answer(winner, attempt.session.installation, row);
+    if (level == core::ConflictDetail::FULL && row.payload != nullptr)
+        add_bounded(winner, "payload", "payload_omitted", bytes_of(row.payload));
     return finish(winner);
 }
 
@@ -242,9 +256,16 @@ void set_life(const Attempt& attempt, pg::TableWriter& writer) {
         writer, pg::KEY_PAYLOAD,
         keep ? canonical_payload(request.payload, rules_of(attempt.session, request, attempt.session.policy.profile))
              : nullptr);
-    writer.row->tts_isnull[pg::KEY_TTL_S] = request.ttl == NOT_GIVEN;
-    if (request.ttl != NOT_GIVEN)
-        pg::set_column(writer, pg::KEY_TTL_S, Int32GetDatum(static_cast<std::int32_t>(request.ttl / core::SECOND)));
+}
+
+// set_attempt writes what an attempt asks for; one that resumes is still the same attempt. A fraction of a second of
+// ttl counts as a whole one.
+void set_attempt(const Attempt& attempt, pg::TableWriter& writer) {
+    const core::Duration ttl = attempt.request.ttl;
+    writer.row->tts_isnull[pg::KEY_TTL_S] = ttl == NOT_GIVEN;
+    if (ttl != NOT_GIVEN)
+        pg::set_column(writer, pg::KEY_TTL_S,
+                       Int32GetDatum(static_cast<std::int32_t>((ttl + core::SECOND - 1) / core::SECOND)));
 }
 
 // set_acquisition writes the columns that change with every acquisition.
@@ -268,6 +289,8 @@ void after_acquisition(const Attempt& attempt, core::Token token, core::Outcome 
     const bool resumed_lease = outcome == core::Outcome::RESUMED && policy.mode == core::Mode::LEASE;
     if (policy.mode == core::Mode::LEASE && !resumed_lease)
         (void)pg::insert_lease_hint(attempt.session.installation.leases, attempt.id, token, lease_until);
+    if (policy.mode == core::Mode::ANY)
+        pg::lock_lease_queue(attempt.session.installation.leases);
     pg::remember_claim(pg::OpenClaim{.id = attempt.id,
                                      .status = 0,
                                      .open = true,
@@ -306,6 +329,7 @@ bool insert_key(const Attempt& attempt, Result* result) {
     pg::set_column(writer, pg::KEY_OP, PointerGetDatum(attempt.request.op));
     pg::set_column(writer, pg::KEY_KEY, PointerGetDatum(attempt.request.key));
     set_life(attempt, writer);
+    set_attempt(attempt, writer);
     set_acquisition(attempt, writer, token, 1);
     pg::store_row(writer);
     if (pg::insert_row_speculatively(writer) == pg::InsertResult::CONFLICT)
@@ -333,6 +357,8 @@ Result update_key(const Attempt& attempt, const pg::KeyRow& row, core::ClaimVerd
     pg::copy_row(writer, attempt.session.reader.slot);
     if (new_life)
         set_life(attempt, writer);
+    if (!resumes)
+        set_attempt(attempt, writer);
     set_acquisition(attempt, writer, token, number);
     pg::store_row(writer);
     if (pg::update_row(writer, &tid) != TM_Ok)
@@ -377,13 +403,6 @@ Look acquire(Attempt& attempt, const pg::KeyRow& judged) {
     return answer(update_key(attempt, row, verdict));
 }
 
-Look look_at_own_claim(const Attempt& attempt, const pg::OpenClaim& own) {
-    if (own.statement == current_statement() && own.call_site != attempt.request.call_site)
-        pg::error_claimed_twice_in_statement(attempt.id);
-    Result result = in_progress(attempt, "own_transaction");
-    return answer(result);
-}
-
 Look answer_of(Attempt& attempt, const pg::KeyRow& row, core::ClaimVerdict verdict) {
     switch (verdict) {
     case core::ClaimVerdict::EXPIRED: return answer(expired(row));
@@ -405,8 +424,10 @@ Look look_at_row(Attempt& attempt, TransactionId updater) {
     pg::KeyRow row = pg::read_row(attempt.session.reader);
     check_identity(attempt, row);
     const pg::OpenClaim* own = pg::find_claim(attempt.id);
+    if (own != nullptr && own->statement == current_statement() && own->call_site != attempt.request.call_site)
+        pg::error_claimed_twice_in_statement(attempt.id);
     if (own != nullptr && own->open && row.state == core::State::IN_PROGRESS && own->token == row.token)
-        return look_at_own_claim(attempt, *own);
+        return answer(in_progress(attempt, "own_transaction"));
     const core::ClaimVerdict verdict = judge(attempt, row);
     // Before the rival is considered, because in_progress too is an answer that the snapshot must bear.
     if (IsolationUsesXactSnapshot()) {
@@ -554,6 +575,7 @@ Result claim(ClaimSession& session, const ClaimRequest& request, const core::Ope
             waiting = true;
             continue;
         }
+        pg::forget_row(session.reader);
         pg::sleep_for_change(earlier(seen.until, session.deadline), seen.holder);
     }
 }

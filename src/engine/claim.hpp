@@ -13,8 +13,8 @@
 //
 // What is judged is committed or our own; nothing of an uncommitted row is read. In REPEATABLE READ and SERIALIZABLE
 // whatever is answered of a row must be what the transaction's snapshot shows, else 40001.
-// Locking: no lock is held while sleeping but those the transaction had before. A deadlock is looked for by the
-// sleeper.
+// Locking: while sleeping no row lock, no buffer and no lightweight lock is held that the transaction did not hold
+// before; the table locks of any DML are. A deadlock is looked for by the sleeper.
 #pragma once
 
 #include "core/policy.hpp"

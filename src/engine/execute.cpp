@@ -14,6 +14,7 @@
 #include "pg/server.hpp"
 #include "pg/compat.hpp"
 #include "pg/errors.hpp"
+#include "pg/shapes.hpp"
 
 namespace idem::engine {
 
@@ -66,17 +67,14 @@ struct Call {
     bool isnull;
 };
 
-// call runs a function with a snapshot that sees the claim. A STRICT function is not called with a null.
+// call runs a function with a snapshot that sees the claim.
 Call call(Oid function, const NullableDatum* arguments, int count) {
     FmgrInfo info;
     fmgr_info(function, &info);
     LOCAL_FCINFO(fcinfo, 5);
     InitFunctionCallInfoData(*fcinfo, &info, static_cast<short>(count), InvalidOid, nullptr, nullptr);
-    for (int i = 0; i < count; ++i) {
-        if (info.fn_strict && arguments[i].isnull)
-            return Call{0, true};
+    for (int i = 0; i < count; ++i)
         fcinfo->args[i] = arguments[i];
-    }
     PushActiveSnapshot(GetTransactionSnapshot());
     const Datum value = FunctionCallInvoke(fcinfo);
     PopActiveSnapshot();
@@ -105,37 +103,35 @@ Call call_caught(const pg::Installation& installation, const Handler& handler, c
     return call(wrapper, arguments, 5);
 }
 
-enum ResponseField : int { STATUS, HEADERS, BODY, BODY_JSON, BODY_BYTES, FIELDS };
-
 // answer_of_composite reads an idem_response.
-GivenAnswer answer_of_composite(const Handler& handler, Datum value) {
+GivenAnswer answer_of_composite(Datum value) {
     HeapTupleHeader header = DatumGetHeapTupleHeader(value);
     TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-    if (desc->natts != FIELDS)
-        pg::error_handler_result(handler.name);
+    if (!pg::has_shape(desc, pg::ANSWER_SHAPE))
+        pg::error_type_shape("idem_response");
     HeapTupleData tuple{};
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
     tuple.t_data = header;
-    Datum values[FIELDS];
-    bool isnull[FIELDS];
+    Datum values[pg::ANSWER_COLUMNS];
+    bool isnull[pg::ANSWER_COLUMNS];
     heap_deform_tuple(&tuple, desc, values, isnull);
     ReleaseTupleDesc(desc);
     GivenAnswer given{};
-    given.has_status = !isnull[STATUS];
-    given.status = given.has_status ? DatumGetInt32(values[STATUS]) : 0;
-    given.headers = isnull[HEADERS] ? nullptr : DatumGetJsonbP(values[HEADERS]);
-    given.body = isnull[BODY] ? nullptr : DatumGetTextPP(values[BODY]);
-    given.body_json = isnull[BODY_JSON] ? nullptr : DatumGetJsonbP(values[BODY_JSON]);
-    given.body_bytes = isnull[BODY_BYTES] ? nullptr : DatumGetByteaPP(values[BODY_BYTES]);
+    given.has_status = !isnull[pg::ANSWER_STATUS];
+    given.status = given.has_status ? DatumGetInt32(values[pg::ANSWER_STATUS]) : 0;
+    given.headers = isnull[pg::ANSWER_HEADERS] ? nullptr : DatumGetJsonbP(values[pg::ANSWER_HEADERS]);
+    given.body = isnull[pg::ANSWER_BODY] ? nullptr : DatumGetTextPP(values[pg::ANSWER_BODY]);
+    given.body_json = isnull[pg::ANSWER_BODY_JSON] ? nullptr : DatumGetJsonbP(values[pg::ANSWER_BODY_JSON]);
+    given.body_bytes = isnull[pg::ANSWER_BODY_BYTES] ? nullptr : DatumGetByteaPP(values[pg::ANSWER_BODY_BYTES]);
     return given;
 }
 
-GivenAnswer answer_of(const Handler& handler, bool composite, const Call& returned) {
+GivenAnswer answer_of(bool composite, const Call& returned) {
     GivenAnswer given{};
     if (returned.isnull)
         return given;
     if (composite)
-        given = answer_of_composite(handler, returned.value);
+        given = answer_of_composite(returned.value);
     else
         given.body_json = DatumGetJsonbP(returned.value);
     check_answer(given);
@@ -152,16 +148,18 @@ Result execute(ClaimSession& session, const ClaimRequest& request, const core::O
     if (name[0] == '\0')
         pg::error_no_handler();
     const Handler handler = resolve_handler(session.installation, name);
+    if (request.payload == nullptr && func_strict(handler.function))
+        pg::error_handler_strict(name);
     const Result claimed = claim(session, request, id);
     if (!core::proceeds(claimed.outcome))
         return claimed;
     const Datum claim_row = result_datum(session.installation, claimed);
     if (session.policy.handler_error == core::HandlerError::PROPAGATE) {
         const Call returned = call_directly(handler, request.payload, claim_row);
-        return complete(session.installation, id, claimed.token, answer_of(handler, handler.composite, returned));
+        return complete(session.installation, id, claimed.token, answer_of(handler.composite, returned));
     }
     const Call returned = call_caught(session.installation, handler, request.payload, claim_row);
-    const GivenAnswer given = answer_of(handler, true, returned);
+    const GivenAnswer given = answer_of(true, returned);
     if (given.has_status)
         return complete(session.installation, id, claimed.token, given);
     return fail(session.installation, id, claimed.token, Failure::FAILED, given, nullptr);

@@ -1,5 +1,6 @@
 // finish.cpp: see finish.hpp.
 #include "core/decision.hpp"
+#include "core/fingerprint.hpp"
 #include "core/policy.hpp"
 #include "core/types.hpp"
 #include "core/words.hpp"
@@ -169,20 +170,67 @@ Jsonb* with_json_type(Jsonb* headers) {
     return alone;
 }
 
+void add_part(core::Xxh3Stream& hash, std::uint8_t kind, const void* value) {
+    if (value == nullptr)
+        return;
+    const core::Bytes bytes = bytes_of(value);
+    const std::uint64_t size = bytes.size();
+    hash.update(core::Bytes{reinterpret_cast<const char*>(&kind), sizeof kind});
+    hash.update(core::Bytes{reinterpret_cast<const char*>(&size), sizeof size});
+    hash.update(bytes);
+}
+
+// digest_of_given is the identity of an answer as the caller gave it, but for the headers: by it a repeated complete is
+// told from another answer, whatever the policies of then and now keep of the body. It is compared on this server only,
+// so integers are hashed as they lie.
+core::Digest digest_of_given(const GivenAnswer& given, std::int32_t status) {
+    core::Xxh3Stream hash;
+    hash.reset();
+    hash.update(core::Bytes{reinterpret_cast<const char*>(&status), sizeof status});
+    add_part(hash, 't', given.body);
+    add_part(hash, 'j', given.body_json);
+    add_part(hash, 'b', given.body_bytes);
+    add_part(hash, 'r', given.body_ref);
+    add_part(hash, 's', given.body_sha256);
+    return hash.digest();
+}
+
+// kept_headers is what of the given headers is stored when the names of allow_list are.
+Jsonb* kept_headers(const GivenAnswer& given, const char* allow_list) {
+    Jsonb* headers = pg::normalise_headers(given.headers, allow_list);
+    if (given.body_json != nullptr && core::lists_header(allow_list, "content-type") &&
+        !pg::headers_have(headers, "content-type"))
+        headers = with_json_type(headers);
+    return headers;
+}
+
+bool same_list(const Jsonb* a, const Jsonb* b) {
+    return a == nullptr || b == nullptr ? a == b : bytes_of(a) == bytes_of(b);
+}
+
+// same_headers tells whether the headers that were stored are given again. Those the policy does not keep do not count:
+// a Date or a cookie is new each time. Where the policy has changed since, the names that were stored are the ones to
+// keep.
+bool same_headers(const Held& held, Jsonb* stored, Jsonb* kept_now, const GivenAnswer& given) {
+    if (same_list(stored, kept_now))
+        return true;
+    if (held.policy.updated_at <= held.row.completed_at)
+        return false;
+    return stored == nullptr || same_list(stored, kept_headers(given, pg::header_names(stored)));
+}
+
 // stored_form is what of a given answer is stored and replayed under a policy.
 pg::Answer stored_form(const GivenAnswer& given, const core::Policy& policy, std::int32_t default_status) {
     pg::Answer answer{};
     answer.status = given.has_status ? given.status : default_status;
-    answer.headers = pg::normalise_headers(given.headers, policy.replay_headers);
+    answer.given = digest_of_given(given, answer.status);
+    answer.headers = kept_headers(given, policy.replay_headers);
     answer.body = given.body;
     answer.body_bytes = given.body_bytes;
     answer.body_ref = given.body_ref;
     answer.body_sha256 = given.body_sha256;
-    if (given.body_json != nullptr) {
+    if (given.body_json != nullptr)
         answer.body = json_as_text(given.body_json);
-        if (!pg::headers_have(answer.headers, "content-type") && core::replays_header(policy, "content-type"))
-            answer.headers = with_json_type(answer.headers);
-    }
     const void* body = answer.body != nullptr ? static_cast<const void*>(answer.body) : answer.body_bytes;
     if (body != nullptr && bytes_of(body).size() > static_cast<std::size_t>(policy.body_max))
         omit_body(answer);
@@ -204,11 +252,12 @@ Result with_answer(const Held& held, const Change& change, const pg::Answer& ans
 }
 
 // repeat_answer serves a repeated complete or fail: the same answer again, or ID002.
-Result repeat_answer(const Held& held, core::State state, const pg::Answer& answer) {
+Result repeat_answer(const Held& held, core::State state, const pg::Answer& answer, const GivenAnswer& given) {
     pg::Answer stored{};
     if (!pg::read_answer(held.installation.responses, held.row.id, held.row.token, &stored))
         pg::error_answer_missing(held.row.id);
-    if (held.row.state != state || !pg::same_answer(stored, answer))
+    if (held.row.state != state || !(stored.given == answer.given) ||
+        !same_headers(held, stored.headers, answer.headers, given))
         pg::error_other_response(held.row.id);
     return with_answer(held, unchanged(held.row), stored);
 }
@@ -217,7 +266,7 @@ Result repeat_answer(const Held& held, core::State state, const pg::Answer& answ
 // before anybody else can see the claim.
 void refuse_uncommitted(const Held& held) {
     const pg::OpenClaim* own = pg::find_claim(held.row.id);
-    if (own != nullptr && own->open && own->mode == core::Mode::LEASE)
+    if (own != nullptr && own->mode == core::Mode::LEASE && own->token == held.row.token)
         pg::error_not_committed(held.row.id);
 }
 
@@ -240,9 +289,9 @@ Round store_answer(const Held& held, pg::KeyReader& reader, core::State state, c
 }
 
 Round finish_with_answer(const Held& held, pg::KeyReader& reader, core::Token token, core::State state,
-                         const pg::Answer& answer, Jsonb* evidence) {
+                         const pg::Answer& answer, const GivenAnswer& given, Jsonb* evidence) {
     if (judge_or_raise(held, token) == core::HolderVerdict::REPEAT)
-        return Round{true, repeat_answer(held, state, answer)};
+        return Round{true, repeat_answer(held, state, answer, given)};
     refuse_uncommitted(held);
     return store_answer(held, reader, state, answer, evidence);
 }
@@ -337,7 +386,7 @@ Result complete(const pg::Installation& installation, const core::OperationId& i
                 const GivenAnswer& given) {
     return with_row(installation, id, "idem_complete()", [&](const Held& held, pg::KeyReader& reader) {
         const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_SUCCESS);
-        return finish_with_answer(held, reader, token, core::State::COMPLETED, answer, nullptr);
+        return finish_with_answer(held, reader, token, core::State::COMPLETED, answer, given, nullptr);
     });
 }
 
@@ -347,7 +396,7 @@ Result fail(const pg::Installation& installation, const core::OperationId& id, c
         const Failure kind = failure == Failure::BY_STATUS ? failure_of_status(held.policy, given) : failure;
         if (kind == Failure::FAILED) {
             const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_FAILURE);
-            return finish_with_answer(held, reader, token, core::State::FAILED, answer, evidence);
+            return finish_with_answer(held, reader, token, core::State::FAILED, answer, given, evidence);
         }
         refuse_finished(held, token);
         return kind == Failure::RELEASED ? give_back(held, reader, evidence, given.status)
@@ -392,6 +441,7 @@ Result resolve(const pg::Installation& installation, const core::OperationId& id
                                      held.row.state == core::State::IN_PROGRESS);
         if (state == core::State::RELEASED)
             return give_back(held, reader, evidence, 0);
+        refuse_uncommitted(held);
         const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
         return store_answer(held, reader, state, stored_form(given, held.policy, status), evidence);
     });

@@ -55,7 +55,7 @@ Result describe(const pg::Installation& installation, const pg::KeyRow& row) {
     case core::ClaimVerdict::CONFLICT: break;
     }
     Result result = with_evidence(row, core::Outcome::IN_PROGRESS, row.state);
-    result.retry_after_s = 1;
+    result.retry_after_s = RETRY_AFTER_S;
     return result;
 }
 

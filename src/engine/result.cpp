@@ -9,30 +9,6 @@ namespace idem::engine {
 
 namespace {
 
-enum ResultColumn : int {
-    OUTCOME,
-    PROCEED,
-    REPLAYED,
-    OPERATION_ID,
-    TOKEN,
-    STATE,
-    KEY,
-    ATTEMPT,
-    STATUS,
-    HEADERS,
-    BODY,
-    BODY_BYTES,
-    BODY_REF,
-    CHECKPOINT,
-    CLAIMED_AT,
-    COMPLETED_AT,
-    EXPIRES_AT,
-    RETRY_AFTER_S,
-    REASON,
-    DETAIL,
-};
-static_assert(DETAIL + 1 == RESULT_COLUMNS);
-
 struct Columns {
     Datum* values;
     bool* isnull;
@@ -56,11 +32,11 @@ struct Columns {
 };
 
 void set_answer(const Columns& columns, const pg::Answer& answer) {
-    columns.set(STATUS, Int32GetDatum(answer.status));
-    columns.set_pointer(HEADERS, answer.headers);
-    columns.set_pointer(BODY, answer.body);
-    columns.set_pointer(BODY_BYTES, answer.body_bytes);
-    columns.set_pointer(BODY_REF, answer.body_ref);
+    columns.set(pg::RESULT_STATUS, Int32GetDatum(answer.status));
+    columns.set_pointer(pg::RESULT_HEADERS, answer.headers);
+    columns.set_pointer(pg::RESULT_BODY, answer.body);
+    columns.set_pointer(pg::RESULT_BODY_BYTES, answer.body_bytes);
+    columns.set_pointer(pg::RESULT_BODY_REF, answer.body_ref);
 }
 
 Datum copy_id(const core::OperationId& id) {
@@ -98,41 +74,45 @@ Result result_of_row(const pg::KeyRow& row, core::Outcome outcome, core::State s
 }
 
 void result_tuple(const Result& result, Datum* values, bool* isnull) {
-    std::memset(isnull, true, RESULT_COLUMNS * sizeof(bool));
-    std::memset(values, 0, RESULT_COLUMNS * sizeof(Datum));
+    std::memset(isnull, true, pg::RESULT_COLUMNS * sizeof(bool));
+    std::memset(values, 0, pg::RESULT_COLUMNS * sizeof(Datum));
     if (!result.known)
         return;
     const Columns columns{values, isnull};
-    columns.set_word(OUTCOME, core::outcome_word(result.outcome));
-    columns.set(PROCEED, BoolGetDatum(core::proceeds(result.outcome)));
-    columns.set(REPLAYED, BoolGetDatum(result.outcome == core::Outcome::REPLAY));
+    columns.set_word(pg::RESULT_OUTCOME, core::outcome_word(result.outcome));
+    columns.set(pg::RESULT_PROCEED, BoolGetDatum(core::proceeds(result.outcome)));
+    columns.set(pg::RESULT_REPLAYED, BoolGetDatum(result.outcome == core::Outcome::REPLAY));
     if (result.has_id)
-        columns.set(OPERATION_ID, copy_id(result.id));
+        columns.set(pg::RESULT_OPERATION_ID, copy_id(result.id));
     if (result.token.value != 0)
-        columns.set(TOKEN, Int64GetDatum(result.token.value));
-    columns.set_word(STATE, result.state);
-    columns.set_pointer(KEY, result.key);
+        columns.set(pg::RESULT_TOKEN, Int64GetDatum(result.token.value));
+    columns.set_word(pg::RESULT_STATE, result.state);
+    columns.set_pointer(pg::RESULT_KEY, result.key);
     if (result.attempt != 0)
-        columns.set(ATTEMPT, Int32GetDatum(result.attempt));
+        columns.set(pg::RESULT_ATTEMPT, Int32GetDatum(result.attempt));
     if (result.has_answer)
         set_answer(columns, result.answer);
-    columns.set_pointer(CHECKPOINT, result.checkpoint);
-    columns.set_time(CLAIMED_AT, result.claimed_at);
-    columns.set_time(COMPLETED_AT, result.completed_at);
-    columns.set_time(EXPIRES_AT, result.expires_at);
+    columns.set_pointer(pg::RESULT_CHECKPOINT, result.checkpoint);
+    columns.set_time(pg::RESULT_CLAIMED_AT, result.claimed_at);
+    columns.set_time(pg::RESULT_COMPLETED_AT, result.completed_at);
+    columns.set_time(pg::RESULT_EXPIRES_AT, result.expires_at);
     if (result.retry_after_s != 0)
-        columns.set(RETRY_AFTER_S, Int32GetDatum(result.retry_after_s));
-    columns.set_word(REASON, result.reason);
-    columns.set_pointer(DETAIL, result.detail);
+        columns.set(pg::RESULT_RETRY_AFTER_S, Int32GetDatum(result.retry_after_s));
+    columns.set_word(pg::RESULT_REASON, result.reason);
+    columns.set_pointer(pg::RESULT_DETAIL, result.detail);
+}
+
+void check_result_shape(TupleDesc desc) {
+    if (!pg::has_shape(desc, pg::RESULT_SHAPE))
+        pg::error_type_shape("idem_result");
 }
 
 Datum result_datum(const pg::Installation& installation, const Result& result) {
-    Datum values[RESULT_COLUMNS];
-    bool isnull[RESULT_COLUMNS];
+    Datum values[pg::RESULT_COLUMNS];
+    bool isnull[pg::RESULT_COLUMNS];
     result_tuple(result, values, isnull);
     TupleDesc desc = lookup_rowtype_tupdesc(installation.result_type, -1);
-    if (desc->natts != RESULT_COLUMNS)
-        pg::error_type_shape("idem_result");
+    check_result_shape(desc);
     const Datum datum = HeapTupleGetDatum(heap_form_tuple(desc, values, isnull));
     ReleaseTupleDesc(desc);
     return datum;

@@ -10,6 +10,7 @@
 #include "pg/installation.hpp"
 #include "pg/key_table.hpp"
 #include "pg/response_table.hpp"
+#include "pg/shapes.hpp"
 
 namespace idem::engine {
 
@@ -46,8 +47,10 @@ Result result_of_row(const pg::KeyRow& row, core::Outcome outcome, core::State s
 // result_datum turns a Result into an idem_result of this installation.
 Datum result_datum(const pg::Installation& installation, const Result& result);
 
-// result_tuple fills values[] and isnull[] (RESULT_COLUMNS long) for a tuplestore.
-inline constexpr int RESULT_COLUMNS = 20;
+// check_result_shape raises ID006 unless a row type is idem_result as this library knows it.
+void check_result_shape(TupleDesc desc);
+
+// result_tuple fills values[] and isnull[] (pg::RESULT_COLUMNS long) for a tuplestore.
 void result_tuple(const Result& result, Datum* values, bool* isnull);
 
 } // namespace idem::engine

@@ -11,6 +11,9 @@
 
 namespace idem::engine {
 
+// RETRY_AFTER_S is what a client that must come back is told: soon, because work that runs may end at any moment.
+inline constexpr std::int32_t RETRY_AFTER_S = 1;
+
 // claim_rules is the part of a policy that decides what a claim finds.
 inline core::ClaimRules claim_rules(const core::Policy& policy) {
     return core::ClaimRules{.grace = policy.grace,

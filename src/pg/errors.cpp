@@ -14,6 +14,19 @@ const char* id_text(const core::OperationId& id) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
+// excerpt prints up to 64 bytes of what a user wrote, with control characters made visible as question marks.
+const char* excerpt(std::string_view text) {
+    const int size =
+        text.size() > 64 ? pg_mbcliplen(text.data(), static_cast<int>(text.size()), 64) : static_cast<int>(text.size());
+    char* copy = pnstrdup(text.data(), static_cast<Size>(size));
+    for (char* c = copy; *c != '\0'; c++) {
+        if (static_cast<unsigned char>(*c) < 0x20 || *c == 0x7f) {
+            *c = '?';
+        }
+    }
+    return copy;
+}
+
 } // namespace
 
 void error_null_argument(const char* argument) {
@@ -279,6 +292,13 @@ void error_handler_kind(const char* handler) {
     pg_unreachable();
 }
 
+void error_handler_strict(const char* handler) {
+    ereport(ERROR,
+            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("handler \"%s\" is STRICT and payload is null", handler),
+             errdetail("It would not be called, and the request would count as done.")));
+    pg_unreachable();
+}
+
 void error_handler_result(const char* handler) {
     ereport(ERROR,
             (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("handler \"%s\" must return jsonb or idem_response", handler)));
@@ -336,9 +356,8 @@ void error_no_response() {
 }
 
 void error_unknown_hash_algorithm(const char* name, int size) {
-    constexpr int max_shown = 64;
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("unknown hash algorithm \"%.*s\"", pg_mbcliplen(name, size, max_shown), name),
+                    errmsg("unknown hash algorithm \"%s\"", excerpt({name, static_cast<std::size_t>(size)})),
                     errhint("The algorithms are \"xxh3-128\" and \"sha256\".")));
     pg_unreachable();
 }
@@ -358,19 +377,6 @@ void error_canonical_too_long() {
 }
 
 namespace {
-
-// excerpt prints up to 64 bytes of what a user wrote, with control characters made visible as question marks.
-const char* excerpt(std::string_view text) {
-    const int size =
-        text.size() > 64 ? pg_mbcliplen(text.data(), static_cast<int>(text.size()), 64) : static_cast<int>(text.size());
-    char* copy = pnstrdup(text.data(), static_cast<Size>(size));
-    for (char* c = copy; *c != '\0'; c++) {
-        if (static_cast<unsigned char>(*c) < 0x20 || *c == 0x7f) {
-            *c = '?';
-        }
-    }
-    return copy;
-}
 
 // spaced prints a list of words with a blank after each comma.
 const char* spaced(std::string_view words) {

@@ -69,6 +69,7 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_no_handler();
 [[noreturn]] void error_handler_not_found(const char* handler);
 [[noreturn]] void error_handler_kind(const char* handler);
+[[noreturn]] void error_handler_strict(const char* handler);
 [[noreturn]] void error_handler_result(const char* handler);
 [[noreturn]] void error_execute_in_lease_mode();
 

@@ -26,21 +26,6 @@ bool same_name(std::string_view a, std::string_view b) {
     return true;
 }
 
-// is_listed looks a name up in a comma-separated list.
-bool is_listed(std::string_view list, std::string_view name) {
-    const char* at = list.data();
-    const char* end = list.data() + list.size();
-    while (at < end) {
-        const char* stop = at;
-        while (stop < end && *stop != ',')
-            ++stop;
-        if (same_name(std::string_view(at, static_cast<std::size_t>(stop - at)), name))
-            return true;
-        at = stop + 1;
-    }
-    return false;
-}
-
 bool is_token_char(char c) {
     constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
     if ((c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z'))
@@ -78,9 +63,9 @@ struct Reader {
 };
 
 bool is_kept(const Reader& reader, std::string_view name) {
-    if (is_listed(NEVER_STORED, name))
+    if (core::lists_header(NEVER_STORED, name))
         return false;
-    return is_listed(reader.names, name) == (reader.filter == Filter::ONLY);
+    return core::lists_header(reader.names, name) == (reader.filter == Filter::ONLY);
 }
 
 std::string_view string_of(const JsonbValue& value) {
@@ -227,6 +212,25 @@ bool headers_have(Jsonb* headers, std::string_view name) {
         at_name = token == WJB_BEGIN_ARRAY;
     }
     return false;
+}
+
+const char* header_names(Jsonb* headers) {
+    StringInfoData names;
+    JsonbValue value;
+    JsonbIterator* it = JsonbIteratorInit(&headers->root);
+    JsonbIteratorToken token;
+    bool at_name = false;
+
+    initStringInfo(&names);
+    while ((token = JsonbIteratorNext(&it, &value, false)) != WJB_DONE) {
+        if (at_name && token == WJB_ELEM && value.type == jbvString) {
+            if (names.len > 0)
+                appendStringInfoChar(&names, ',');
+            appendBinaryStringInfo(&names, value.val.string.val, value.val.string.len);
+        }
+        at_name = token == WJB_BEGIN_ARRAY;
+    }
+    return names.data;
 }
 
 Jsonb* headers_append(Jsonb* headers, std::string_view name, std::string_view value) {

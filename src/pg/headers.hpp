@@ -46,6 +46,9 @@ Jsonb* normalise_headers(Jsonb* given, std::string_view allow_list);
 // headers_have tells whether normalised headers (or NULL) hold a name, compared without case.
 bool headers_have(Jsonb* headers, std::string_view name);
 
+// header_names returns the names of a stored list as normalise_headers takes them, palloc'd.
+const char* header_names(Jsonb* headers);
+
 // headers_append returns a copy of normalised headers (NULL: none) with one trusted pair at the end.
 Jsonb* headers_append(Jsonb* headers, std::string_view name, std::string_view value);
 

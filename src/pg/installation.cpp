@@ -44,9 +44,10 @@ constexpr ColumnShape KEY_SHAPE[KEY_COLUMNS] = {
 };
 
 constexpr ColumnShape RESPONSE_SHAPE[RESPONSE_COLUMNS] = {
-    {"operation_id", UUIDOID, true}, {"token", INT8OID, true},     {"status", INT4OID, true},
-    {"body_omitted", BOOLOID, true}, {"headers", JSONBOID, false}, {"body", TEXTOID, false},
-    {"body_bytes", BYTEAOID, false}, {"body_ref", TEXTOID, false}, {"body_sha256", BYTEAOID, false},
+    {"operation_id", UUIDOID, true},  {"token", INT8OID, true},        {"status", INT4OID, true},
+    {"body_omitted", BOOLOID, true},  {"given_hash", BYTEAOID, true},  {"headers", JSONBOID, false},
+    {"body", TEXTOID, false},         {"body_bytes", BYTEAOID, false}, {"body_ref", TEXTOID, false},
+    {"body_sha256", BYTEAOID, false},
 };
 
 constexpr ColumnShape LEASE_SHAPE[LEASE_COLUMNS] = {

@@ -5,6 +5,7 @@
 #include "pg/compat.hpp"
 #include "pg/errors.hpp"
 #include "pg/key_table.hpp"
+#include "pg/varlena.hpp"
 
 namespace idem::pg {
 
@@ -44,19 +45,6 @@ struct Column {
     Jsonb* jsonb() const { return is_null() ? nullptr : DatumGetJsonbP(datum()); }
 };
 
-core::Digest read_digest(const Column& column) {
-    core::Digest digest{};
-    if (column.is_null())
-        return digest;
-    const bytea* stored = column.packed_text();
-    const std::size_t size = VARSIZE_ANY_EXHDR(stored);
-    if (size > sizeof digest.bytes)
-        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("stored payload hash has an unknown size")));
-    std::memcpy(digest.bytes, VARDATA_ANY(stored), size);
-    digest.size = static_cast<std::uint8_t>(size);
-    return digest;
-}
-
 core::State read_state(const Column& column) {
     const char stored = DatumGetChar(column.datum());
     if (!core::is_state(stored))
@@ -65,6 +53,16 @@ core::State read_state(const Column& column) {
 }
 
 } // namespace
+
+core::Digest read_digest(Datum stored) {
+    core::Digest digest{};
+    const core::Bytes bytes = bytes_of(PG_DETOAST_DATUM_PACKED(stored));
+    if (bytes.size() > sizeof digest.bytes)
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("stored hash has an unknown size")));
+    std::memcpy(digest.bytes, bytes.data(), bytes.size());
+    digest.size = static_cast<std::uint8_t>(bytes.size());
+    return digest;
+}
 
 KeyReader open_reader(Oid keys, LOCKMODE lock) {
     KeyReader reader{};
@@ -106,6 +104,10 @@ bool probe_visible(KeyReader& reader, const core::OperationId& id, const ItemPoi
     return ItemPointerEquals(&reader.slot->tts_tid, &judged);
 }
 
+void forget_row(KeyReader& reader) {
+    ExecClearTuple(reader.slot);
+}
+
 KeyRow read_row(KeyReader& reader) {
     TupleTableSlot* slot = reader.slot;
     slot_getallattrs(slot);
@@ -126,7 +128,8 @@ KeyRow read_row(KeyReader& reader) {
     row.op = column(KEY_OP).packed_text();
     row.key = column(KEY_KEY).packed_text();
     row.claimed_by = column(KEY_CLAIMED_BY).packed_text();
-    row.payload_hash = read_digest(column(KEY_PAYLOAD_HASH));
+    row.payload_hash =
+        column(KEY_PAYLOAD_HASH).is_null() ? core::Digest{} : read_digest(column(KEY_PAYLOAD_HASH).datum());
     row.attempt_id = column(KEY_ATTEMPT_ID).uuid();
     row.parent = column(KEY_PARENT).uuid();
     row.traceparent = column(KEY_TRACEPARENT).packed_text();

@@ -77,8 +77,14 @@ bool probe_visible(KeyReader& reader, const core::OperationId& id, const ItemPoi
 // probe_snapshot looks for `id` with what the transaction's isolation level shows (a fresh snapshot in READ COMMITTED).
 bool probe_snapshot(KeyReader& reader, const core::OperationId& id);
 
+// forget_row lets go of the found row and its buffer: a sleeper that kept it would stop vacuum and pruning of the page.
+void forget_row(KeyReader& reader);
+
 // read_row unpacks the row a probe found.
 KeyRow read_row(KeyReader& reader);
+
+// read_digest reads a hash as it is stored. Raises XX001 where it is longer than any.
+core::Digest read_digest(Datum stored);
 
 // LockResult tells how a try at locking a row ended.
 enum class LockResult : std::uint8_t { LOCKED, BUSY, CHANGED };

@@ -23,4 +23,8 @@ bool insert_lease_hint(Oid leases, const core::OperationId& id, core::Token toke
     return true;
 }
 
+void lock_lease_queue(Oid leases) {
+    LockRelationOid(leases, RowExclusiveLock);
+}
+
 } // namespace idem::pg

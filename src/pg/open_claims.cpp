@@ -107,11 +107,11 @@ void settle() {
             continue;
         if (claim->mode == core::Mode::TRANSACTION)
             error_left_open(claim->id);
+        claim->open = false; // one hint is enough, however often it was opened
         if (claim->mode == core::Mode::ANY) {
-            add_hint(*claim);
+            add_hint(OpenClaim{*claim}); // a copy: a trigger may claim, and so move the table's entries
             hints = true;
         }
-        claim->open = false; // one hint is enough, however often it was opened
     }
     if (hints)
         AfterTriggerFireDeferred();

@@ -90,6 +90,7 @@ bool read_policy(Oid relid, std::string_view op, Policy* out) {
     const int op_column = column(rel, "op", TEXTOID);
     const int options_column = column(rel, "options", JSONBOID);
     const int version_column = column(rel, "version", INT4OID);
+    const int updated_column = column(rel, "updated_at", TIMESTAMPTZOID);
     const int profile_column = column(rel, "profile", INT4OID);
     const Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
     const Oid primary_key = primary_key_index(rel);
@@ -104,6 +105,7 @@ bool read_policy(Oid relid, std::string_view op, Policy* out) {
     if (found) {
         parse_policy(DatumGetJsonbP(column_value(rel, tuple, options_column)), out);
         out->version = DatumGetInt32(column_value(rel, tuple, version_column));
+        out->updated_at = DatumGetTimestampTz(column_value(rel, tuple, updated_column));
         out->profile = DatumGetInt32(column_value(rel, tuple, profile_column));
     }
     systable_endscan(scan);

@@ -3,6 +3,7 @@
 #include "pg/server.hpp"
 #include "pg/compat.hpp"
 #include "pg/installation.hpp"
+#include "pg/key_table.hpp"
 #include "pg/response_table.hpp"
 #include "pg/table_writer.hpp"
 
@@ -24,15 +25,6 @@ void set_varlena(TableWriter& writer, int column, const void* value) {
         set_column(writer, column, PointerGetDatum(value));
 }
 
-bool same_varlena(const void* a, const void* b) {
-    if (a == nullptr || b == nullptr)
-        return a == b;
-    const auto* x = static_cast<const varlena*>(a);
-    const auto* y = static_cast<const varlena*>(b);
-    return VARSIZE_ANY_EXHDR(x) == VARSIZE_ANY_EXHDR(y) &&
-           std::memcmp(VARDATA_ANY(x), VARDATA_ANY(y), VARSIZE_ANY_EXHDR(x)) == 0;
-}
-
 } // namespace
 
 void insert_answer(Oid responses, const core::OperationId& id, core::Token token, const Answer& answer) {
@@ -44,6 +36,9 @@ void insert_answer(Oid responses, const core::OperationId& id, core::Token token
     set_column(writer, RESPONSE_TOKEN, Int64GetDatum(token.value));
     set_column(writer, RESPONSE_STATUS, Int32GetDatum(answer.status));
     set_column(writer, RESPONSE_BODY_OMITTED, BoolGetDatum(answer.body_omitted));
+    set_column(writer, RESPONSE_GIVEN_HASH,
+               PointerGetDatum(
+                   cstring_to_text_with_len(reinterpret_cast<const char*>(answer.given.bytes), answer.given.size)));
     set_varlena(writer, RESPONSE_HEADERS, answer.headers);
     set_varlena(writer, RESPONSE_BODY, answer.body);
     set_varlena(writer, RESPONSE_BODY_BYTES, answer.body_bytes);
@@ -71,6 +66,7 @@ bool read_answer(Oid responses, const core::OperationId& id, core::Token token, 
         slot_getallattrs(slot);
         answer->status = DatumGetInt32(slot->tts_values[RESPONSE_STATUS]);
         answer->body_omitted = DatumGetBool(slot->tts_values[RESPONSE_BODY_OMITTED]);
+        answer->given = read_digest(slot->tts_values[RESPONSE_GIVEN_HASH]);
         answer->headers = copy_varlena<Jsonb>(slot, RESPONSE_HEADERS);
         answer->body = copy_varlena<text>(slot, RESPONSE_BODY);
         answer->body_bytes = copy_varlena<bytea>(slot, RESPONSE_BODY_BYTES);
@@ -83,12 +79,6 @@ bool read_answer(Oid responses, const core::OperationId& id, core::Token token, 
     index_close(index, NoLock);
     table_close(rel, NoLock);
     return found;
-}
-
-bool same_answer(const Answer& a, const Answer& b) {
-    return a.status == b.status && a.body_omitted == b.body_omitted && same_varlena(a.headers, b.headers) &&
-           same_varlena(a.body, b.body) && same_varlena(a.body_bytes, b.body_bytes) &&
-           same_varlena(a.body_ref, b.body_ref) && same_varlena(a.body_sha256, b.body_sha256);
 }
 
 } // namespace idem::pg

@@ -14,7 +14,8 @@ namespace idem::pg {
 // Answer is what was answered, once and for all. Null pointers are SQL NULLs; at most one of the bodies is there.
 struct Answer {
     std::int32_t status;
-    bool body_omitted; // there was a body, over the limit: only its sha256 is kept
+    core::Digest given; // of the answer as it was given, before a policy left anything out
+    bool body_omitted;  // there was a body, over the limit: only its sha256 is kept
     Jsonb* headers;
     text* body;
     bytea* body_bytes;
@@ -27,8 +28,5 @@ void insert_answer(Oid responses, const core::OperationId& id, core::Token token
 
 // read_answer finds the answer of one acquisition; false when there is none.
 bool read_answer(Oid responses, const core::OperationId& id, core::Token token, Answer* answer);
-
-// same_answer tells whether two answers are byte for byte the same.
-bool same_answer(const Answer& a, const Answer& b);
 
 } // namespace idem::pg

@@ -22,6 +22,7 @@ struct Condition {
 
 struct WaiterEntry {
     core::OperationId id;
+    Oid database;
     int pid; // 0: not waiting
     TransactionId holder;
     bool can_be_victim; // somebody may wait for it
@@ -71,11 +72,11 @@ bool admit(const core::OperationId& id, int max_waiters) {
         if (entry.pid == 0)
             continue;
         ++all;
-        same_key += entry.id == id ? 1 : 0;
+        same_key += entry.database == MyDatabaseId && entry.id == id ? 1 : 0;
     }
     const bool admitted = same_key < max_waiters && all < server_limit;
     if (admitted)
-        shared->entries[my_proc_number()] = WaiterEntry{id, MyProcPid, InvalidTransactionId, false};
+        shared->entries[my_proc_number()] = WaiterEntry{id, MyDatabaseId, MyProcPid, InvalidTransactionId, false};
     LWLockRelease(entries_lock);
     return admitted;
 }
@@ -241,6 +242,8 @@ void forget_touched() {
 }
 
 bool begin_wait(const core::OperationId& id, int max_waiters) {
+    if (waiting) // a trigger on the way of one claim makes another
+        return false;
     if (shared != nullptr) {
         if (!admit(id, max_waiters))
             return false;
