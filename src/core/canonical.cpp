@@ -1,7 +1,8 @@
 // canonical.cpp: escaping, number pieces and key order of the canonical form.
 //
-// Strings are copied eight bytes at a time while nothing in them needs an escape. A string that might not fit the rest
-// of the buffer even if every byte took six is written in portions, with flushes between them.
+// Strings are copied in windows of 32 bytes, which are stored before it is known whether anything in them needs an
+// escape; if so, they are overwritten from the first such byte on. Room is made per window, so a string may be longer
+// than the buffer.
 #include "core/canonical.hpp"
 
 namespace idem::core {
@@ -9,68 +10,74 @@ namespace {
 
 constexpr std::size_t MAX_ESCAPE = 6; // bytes of \u00xx, the longest form of one input byte
 
-// SHORT_ESCAPES has the letter after the backslash for each control character, 'u' where there is no short form.
-constexpr char SHORT_ESCAPES[] = "uuuuuuuubtnufruuuuuuuuuuuuuuuuuu";
-static_assert(sizeof SHORT_ESCAPES == 0x20 + 1);
+// EscapeTable has the escaped form of each byte in the low bytes of a word, and its size in the top byte.
+struct EscapeTable {
+    std::uint64_t forms[256];
+};
 
-constexpr std::uint64_t ONES = 0x0101010101010101;
-
-constexpr bool needs_escape(unsigned char byte) noexcept {
-    return byte < 0x20 || byte == '"' || byte == '\\';
-}
-
-// has_escape tells whether any of the eight bytes needs an escape. Borrows between bytes can only arise where one does.
-constexpr bool has_escape(std::uint64_t word) noexcept {
-    const std::uint64_t quote = word ^ (ONES * '"');
-    const std::uint64_t backslash = word ^ (ONES * '\\');
-    const std::uint64_t hit =
-        ((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash);
-    return (hit & (ONES * 0x80)) != 0;
-}
-
-char* put_escape(char* out, unsigned char byte) noexcept {
-    *out++ = '\\';
-    if (byte >= 0x20) {
-        *out++ = static_cast<char>(byte);
-        return out;
-    }
-    const char letter = SHORT_ESCAPES[byte];
-    *out++ = letter;
-    if (letter == 'u') {
-        *out++ = '0';
-        *out++ = '0';
-        *out++ = static_cast<char>('0' + (byte >> 4));
-        *out++ = "0123456789abcdef"[byte & 0x0F];
-    }
-    return out;
-}
-
-// put_escaped writes size bytes of text, escaped, and returns the end of what it wrote: at most MAX_ESCAPE * size
-// bytes.
-char* put_escaped(char* out, const char* text, std::size_t size) noexcept {
-    std::size_t i = 0;
-    while (i < size) {
-        while (size - i >= sizeof(std::uint64_t)) {
-            std::uint64_t word;
-            std::memcpy(&word, text + i, sizeof word);
-            if (has_escape(word)) {
-                break;
-            }
-            std::memcpy(out, &word, sizeof word);
-            out += sizeof word;
-            i += sizeof word;
-        }
-        const std::size_t stop = size - i < sizeof(std::uint64_t) ? size : i + sizeof(std::uint64_t);
-        for (; i < stop; ++i) {
-            const auto byte = static_cast<unsigned char>(text[i]);
-            if (needs_escape(byte)) {
-                out = put_escape(out, byte);
-            } else {
-                *out++ = static_cast<char>(byte);
-            }
+constexpr std::uint64_t escaped_form(unsigned byte) noexcept {
+    constexpr char short_forms[] = "uuuuuuuubtnufruuuuuuuuuuuuuuuuuu";
+    static_assert(sizeof short_forms == 0x20 + 1);
+    std::uint64_t form = 0;
+    std::uint64_t size = 0;
+    const auto put = [&](unsigned char c) { form |= std::uint64_t{c} << (8 * size++); };
+    if (byte >= 0x20 && byte != '"' && byte != '\\') {
+        put(static_cast<unsigned char>(byte));
+    } else if (byte >= 0x20) {
+        put('\\');
+        put(static_cast<unsigned char>(byte));
+    } else {
+        put('\\');
+        put(static_cast<unsigned char>(short_forms[byte]));
+        if (short_forms[byte] == 'u') {
+            put('0');
+            put('0');
+            put(static_cast<unsigned char>('0' + (byte >> 4)));
+            put(static_cast<unsigned char>("0123456789abcdef"[byte & 0x0F]));
         }
     }
-    return out;
+    return form | size << 56;
+}
+
+constexpr EscapeTable make_escapes() noexcept {
+    EscapeTable table{};
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        table.forms[byte] = escaped_form(byte);
+    }
+    return table;
+}
+
+constexpr EscapeTable ESCAPES = make_escapes();
+
+// WINDOW_ROOM is the space for a window that is all escapes, and for the window that is stored again behind the last.
+constexpr std::size_t WINDOW_ROOM = MAX_ESCAPE * WINDOW + WINDOW;
+static_assert(WINDOW_ROOM <= CanonicalWriter::MIN_CAPACITY);
+
+[[gnu::always_inline]] inline char* put_byte(char* at, char byte) noexcept {
+    const std::uint64_t form = ESCAPES.forms[static_cast<unsigned char>(byte)];
+    store_word(at, form);
+    return at + (form >> 56);
+}
+
+// put_window writes WINDOW bytes of text, of which at least one needs an escape, as the bits of escapes say. WINDOW
+// bytes behind them are readable. The text is stored as it is already; from each escape on it is stored again, further
+// back.
+[[gnu::always_inline]] inline char* put_window(char* at, const char* from, std::uint32_t escapes) noexcept {
+    std::uint32_t done = 0;
+    do {
+        const auto next = static_cast<std::uint32_t>(std::countr_zero(escapes));
+        at += next - done;
+        done = next;
+        if (static_cast<unsigned char>(from[next]) >= 0x20) [[likely]] {
+            *at++ = '\\'; // the byte itself is the rest of its escape
+        } else {
+            at = put_byte(at, from[next]);
+            ++done;
+        }
+        escapes &= escapes - 1;
+        copy_window(at, from + done);
+    } while (escapes != 0);
+    return at + (WINDOW - done);
 }
 
 // utf16_rank makes lead bytes comparable: EE and EF start U+E000 to U+FFFF, which UTF-16 puts above the surrogates of
@@ -100,14 +107,25 @@ void CanonicalWriter::flush() noexcept {
 }
 
 void CanonicalWriter::number(const Decimal& value) noexcept {
-    reserve(1);
+    reserve(1 + PACKED_ROOM);
     separate();
+    needs_comma_ = true;
+    if (value.count >= 1 && value.count <= MAX_PACKED) {
+        PackedDecimal packed{0, 0, value.count, value.weight, value.negative};
+        for (std::uint32_t i = 0; i < value.count; ++i) {
+            (i < 4 ? packed.low : packed.high) |= std::uint64_t{static_cast<std::uint16_t>(value.digits[i])}
+                                                  << (16 * (i % 4));
+        }
+        if (char* end = print_packed(at_, packed)) {
+            at_ = end;
+            return;
+        }
+    }
     DecimalPrinter printer(value);
     do {
         reserve(DecimalPrinter::PIECE);
         at_ += printer.next(at_);
     } while (!printer.is_done());
-    needs_comma_ = true;
 }
 
 void CanonicalWriter::raw(Bytes text) noexcept {
@@ -129,20 +147,37 @@ void CanonicalWriter::quoted(Bytes text) noexcept {
     separate();
     *at_++ = '"';
     const char* from = text.data();
-    std::size_t left = text.size();
-    while (left > 0) {
-        std::size_t portion = static_cast<std::size_t>(end_ - at_) / MAX_ESCAPE;
-        if (portion < left && portion < MIN_CAPACITY / (2 * MAX_ESCAPE)) {
+    const char* const end = from + text.size();
+    char* at = at_;
+    while (from < end) {
+        if (static_cast<std::size_t>(end_ - at) < WINDOW_ROOM) {
+            at_ = at;
             flush();
-            portion = static_cast<std::size_t>(end_ - at_) / MAX_ESCAPE;
+            at = at_;
         }
-        if (portion > left) {
-            portion = left;
+        const auto left = static_cast<std::size_t>(end - from);
+        if (left >= 2 * WINDOW) {
+            const Block first = load_block(from);
+            const Block second = load_block(from + BLOCK_SIZE);
+            store_block(at, first);
+            store_block(at + BLOCK_SIZE, second);
+            const std::uint32_t escapes = escape_mask(first) | escape_mask(second) << BLOCK_SIZE;
+            at = escapes == 0 ? at + WINDOW : put_window(at, from, escapes);
+            from += WINDOW;
+            continue;
         }
-        at_ = put_escaped(at_, from, portion);
-        from += portion;
-        left -= portion;
+        const std::size_t size = left < BLOCK_SIZE ? left : BLOCK_SIZE;
+        const Block block = size == BLOCK_SIZE ? load_block(from) : load_partial(from, size);
+        store_block(at, block);
+        const std::uint32_t escapes = escape_mask(block) & ((1U << size) - 1);
+        const std::size_t clean = escapes == 0 ? size : static_cast<std::size_t>(std::countr_zero(escapes));
+        at += clean;
+        from += clean;
+        if (escapes != 0) {
+            at = put_byte(at, *from++);
+        }
     }
+    at_ = at;
     reserve(1);
     *at_++ = '"';
 }

@@ -5,11 +5,13 @@
 // new form with a new name. Data layout: the writer fills a buffer of the caller and hands it to a flush function
 // whenever it is full; it never allocates and keeps no state per nesting level, so depth costs nothing here. A text
 // that fits the buffer is never flushed and can be read in place. Contract: tokens come in document order, members of
-// an object already in canonical order (sort_members). Strings and keys are valid UTF-8 and unescaped. The writer
-// trusts its caller; it does not check nesting.
+// an object already in canonical order (sort_members, order_keys). Strings and keys are valid UTF-8 and unescaped. The
+// writer trusts its caller; it does not check nesting. A walker that needs the last bit of speed borrows the buffer's
+// free end (borrow, give_back) and puts text there itself, with the functions below the writer.
 #pragma once
 
 #include "core/decimal.hpp"
+#include "core/simd.hpp"
 #include "core/types.hpp"
 
 #include <cstddef>
@@ -72,6 +74,21 @@ public:
     // flush hands the pending text to the flush function, if there is any.
     void flush() noexcept;
 
+    // borrow returns where the next text goes, with room for at least size bytes (up to MIN_CAPACITY) and up to
+    // limit().
+    char* borrow(std::size_t size) noexcept {
+        reserve(size);
+        return at_;
+    }
+    const char* limit() const noexcept { return end_; }
+    bool needs_comma() const noexcept { return needs_comma_; }
+
+    // give_back takes over the text that was put there, up to at. needs_comma: the next value has a comma before it.
+    void give_back(char* at, bool needs_comma) noexcept {
+        at_ = at;
+        needs_comma_ = needs_comma;
+    }
+
 private:
     void reserve(std::size_t size) noexcept {
         if (static_cast<std::size_t>(end_ - at_) < size) {
@@ -111,6 +128,53 @@ private:
     bool needs_comma_ = false;
     bool has_flushed_ = false;
 };
+
+// STRING_ROOM is the room that put_short_string needs; SHORT_STRING the longest text it takes.
+inline constexpr std::size_t SHORT_STRING = 2 * BLOCK_SIZE;
+inline constexpr std::size_t STRING_ROOM = SHORT_STRING + 2;
+
+// put_short_string writes text of at most SHORT_STRING bytes in quotes and returns the end, or NULL if something in it
+// needs an escape. SHORT_STRING bytes of text have to be readable; STRING_ROOM bytes may be written.
+[[gnu::always_inline]] inline char* put_short_string(char* at, const char* text, std::size_t size) noexcept {
+    const Block first = load_block(text);
+    std::uint32_t escapes = escape_mask(first);
+    at[0] = '"';
+    store_block(at + 1, first);
+    if (size > BLOCK_SIZE) {
+        const Block second = load_block(text + BLOCK_SIZE);
+        store_block(at + 1 + BLOCK_SIZE, second);
+        escapes |= escape_mask(second) << BLOCK_SIZE;
+    }
+    at[1 + size] = '"';
+    return (escapes & ((std::uint64_t{1} << size) - 1)) == 0 ? at + size + 2 : nullptr;
+}
+
+// put_clean_string writes text of any size in quotes and returns the end, or NULL if something in it needs an escape.
+// The next multiple of BLOCK_SIZE bytes of text has to be readable, and two more than that may be written.
+[[gnu::always_inline]] inline char* put_clean_string(char* at, const char* text, std::size_t size) noexcept {
+    *at = '"';
+    std::uint32_t escapes = 0;
+    std::size_t i = 0;
+    for (; size - i > BLOCK_SIZE; i += BLOCK_SIZE) {
+        const Block block = load_block(text + i);
+        store_block(at + 1 + i, block);
+        escapes |= escape_mask(block);
+    }
+    const Block last = load_block(text + i);
+    store_block(at + 1 + i, last);
+    escapes |= escape_mask(last) & ((1U << (size - i)) - 1);
+    at[1 + size] = '"';
+    return escapes == 0 ? at + size + 2 : nullptr;
+}
+
+// put_block_string is put_short_string for text of less than BLOCK_SIZE bytes, of which it reads none beyond.
+inline char* put_block_string(char* at, Bytes text) noexcept {
+    const Block block = load_partial(text.data(), text.size());
+    *at = '"';
+    store_block(at + 1, block);
+    at[1 + text.size()] = '"';
+    return (escape_mask(block) & ((1U << text.size()) - 1)) == 0 ? at + text.size() + 2 : nullptr;
+}
 
 // Member is one member of an object while its keys are being ordered. entry and offset are the caller's: sorting
 // carries them along and never looks at them.

@@ -12,6 +12,12 @@
 #include <cstring>
 
 namespace idem::core {
+
+#ifdef IDEM_HAS_SSE2
+alignas(BLOCK_SIZE) extern const std::int16_t FACTORS[2][8] = {{100, 100, 100, 100, 100, 100, 100, 100},
+                                                               {10, 10, 10, 10, 10, 10, 10, 10}};
+#endif
+
 namespace {
 
 constexpr std::uint32_t NO_POINT = UINT32_MAX;
@@ -178,6 +184,39 @@ char* DecimalPrinter::put_tail(char* at) const noexcept {
         *at++ = reversed[--size];
     }
     return at;
+}
+
+char* print_packed_long(char* out, std::uint64_t low, std::uint64_t high, std::int32_t weight, bool negative) noexcept {
+    using namespace decimal_detail;
+    constexpr std::int32_t max_weight = 4; // up to 20 digits before the point
+    if (weight < -1 || weight > max_weight || (low & 0xFFFF) == 0) {
+        return nullptr;
+    }
+    const Digits front = spread_groups(low);
+    const Digits back = spread_groups(high);
+    char text[4 * BLOCK_SIZE]; // 32 digits, and what copies of whole windows read beyond them
+    store_from(text, front, 0);
+    store_from(text + BLOCK_SIZE, back, 0);
+    store_from(text + 2 * BLOCK_SIZE, {0, 0}, 0);
+    store_from(text + 3 * BLOCK_SIZE, {0, 0}, 0);
+    const std::uint32_t end = (back.low | back.high) != 0 ? 16 + significant_end(back) : significant_end(front);
+    *out = '-';
+    out += negative ? 1 : 0;
+    std::uint32_t whole = 0;
+    if (weight < 0) {
+        *out++ = '0';
+    } else {
+        whole = GROUP * static_cast<std::uint32_t>(weight + 1);
+        const std::uint32_t skip = digit_index(std::countr_zero(front.low));
+        copy_window(out, text + skip);
+        out += whole - skip;
+    }
+    if (end <= whole) {
+        return out;
+    }
+    *out++ = '.';
+    copy_window(out, text + whole);
+    return out + (end - whole);
 }
 
 } // namespace idem::core
