@@ -33,7 +33,7 @@ SELECT operation_id, op, key, state FROM idem_keys k WHERE state IN ('i', 'u') A
 SELECT count(*) = (SELECT count(*) FROM idem_unfinished) AS all_unfinished FROM idem_keys WHERE state IN ('i', 'u');
 -- no claim of a mode "transaction" op was committed unfinished
 SELECT k.op, k.key FROM idem_keys k JOIN idem_policies p USING (op) WHERE p.options ->> 'mode' = 'transaction'
-    AND k.state = 'i' AND k.profile = p.version;
+    AND k.state = 'i' AND k.updated_at > p.updated_at;
 -- table and index agree
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
