@@ -23,12 +23,12 @@ CREATE TABLE provider.charges (
 
 -- order.place: claim, order and answer commit together. payment.capture: the claim is committed before the provider is
 -- called. grace is 30 seconds in the preset and 0 here, so that nobody has to wait for the end of the demo.
-SELECT idem_set_policy('order.place', 'order', '{"effect": "one row in shop.orders"}');
-SELECT idem_set_policy('payment.capture', 'payment',
-                       '{"grace": "0 seconds", "target": "the order", "effect": "one charge at the provider"}');
+SELECT op, version FROM idem_set_policy('order.place', 'order', '{"effect": "one row in shop.orders"}');
+SELECT op, version FROM idem_set_policy('payment.capture', 'payment',
+    '{"grace": "0 seconds", "target": "the order", "effect": "one charge at the provider"}');
 
 -- The API's role may claim and finish. It can neither read the tables behind that nor resolve what is indeterminate.
 CREATE ROLE payments_api LOGIN;
-SELECT idem_admin_grant('payments_api', 'client');
+SELECT * FROM idem_admin_grant('payments_api', 'client');
 GRANT USAGE ON SCHEMA shop TO payments_api;
 GRANT INSERT, SELECT ON shop.orders TO payments_api;
