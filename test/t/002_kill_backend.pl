@@ -136,7 +136,7 @@ sub filled
 filled('before the storm');
 
 # Victims claim, wait, complete, abort and hold keys in savepoints; somebody terminates or cancels one of them at random
-# every few milliseconds.
+# every few milliseconds, until five hundred were hit: where connecting is slow, many rounds find nobody.
 my $victim = q(
 	SELECT outcome, token, operation_id, proceed FROM idem_claim('t', 'storm', 's' || (random() * 3)::int, '{}', wait => '1 s') \gset
 	\if :proceed
@@ -169,12 +169,13 @@ my $killer = session($node);
 $node->poll_query_until('postgres', q(SELECT count(*) >= 8 FROM pg_stat_activity WHERE application_name = 'victim'));
 $killer->ask(q(
 	CREATE TABLE hits (kind text);
-	CREATE PROCEDURE hunt(rounds int) LANGUAGE plpgsql AS $$
+	CREATE PROCEDURE hunt(wanted int) LANGUAGE plpgsql AS $$
 	DECLARE
 		victim int;
 		kill boolean;
+		late timestamptz := clock_timestamp() + interval '3 minutes';
 	BEGIN
-		FOR round IN 1 .. rounds LOOP
+		WHILE (SELECT count(*) FROM hits) < wanted AND clock_timestamp() < late LOOP
 			PERFORM pg_stat_clear_snapshot();
 			SELECT pid INTO victim FROM pg_stat_activity WHERE application_name = 'victim'
 			 ORDER BY wait_event IS DISTINCT FROM 'Extension' AND random() < 0.5, random() LIMIT 1;
@@ -186,14 +187,14 @@ $killer->ask(q(
 		END LOOP;
 	END $$));
 $start = time;
-$killer->ask('CALL hunt(600)');
+$killer->ask('CALL hunt(500)');
 note sprintf '%s in %.1f s', $killer->ask(q(SELECT string_agg(kind || ' ' || count, ', ') FROM (SELECT kind, count(*) FROM hits GROUP BY 1) AS h)),
   time - $start;
 unlink $flag;
 $killer->ask(q(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'));
 $_->{handle}->finish for @storm;
 $node->poll_query_until('postgres', q(SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'victim'));
-cmp_ok($killer->ask('SELECT count(*) FROM hits'), '>', 500, 'hundreds of sessions were terminated and cancelled');
+is($killer->ask('SELECT count(*) FROM hits'), 500, 'hundreds of sessions were terminated and cancelled');
 $_->quit for $killer, $rival;
 is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started, 'the server never restarted');
 filled('after the storm');
