@@ -93,8 +93,8 @@ for my $name (qw(utf8 latin1))
 	$hashes{$name} = $s->ask(q(SELECT encode(payload_hash, 'hex'), payload FROM idem_keys));
 	is($s->ask(q(SELECT outcome FROM idem_claim('t', 'änderung', 'k', '{"größe": 2, "öl": ["é", "ü", "a"], "name": "Zoë"}', target => 'für', wait => '0'))),
 		'in_progress', "$name: the same under the profile");
-	is($s->ask(q(SELECT detail -> 'winner' -> 'payload' FROM idem_claim('t', 'änderung', 'k', '{"name": "Ö"}', wait => '0'))),
-		'{"öl": ["a", "é", "ü"], "name": "Zoë"}', "$name: a conflict shows the winner");
+	is($s->ask(q(SELECT detail -> 'winner' ->> 'payload' FROM idem_claim('t', 'änderung', 'k', '{"name": "Ö"}', wait => '0'))),
+		'{"name":"Zoë","öl":["a","é","ü"]}', "$name: a conflict shows the winner");
 	is($s->ask(q(SELECT path, given FROM idem_payload_explain('änderung', '{"größe": "ß", "n": 1}'), jsonb_to_recordset(dropped) AS (path text, given text))),
 		'$."größe"|ß', "$name: explained");
 	$s->quit;
