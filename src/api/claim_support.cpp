@@ -6,6 +6,7 @@
 // the rights (idem_admin_grant gives both) and the code behind are the same.
 #include "pg/server.hpp"
 #include "pg/boundary.hpp"
+#include "pg/compat.hpp"
 
 namespace {
 
@@ -38,7 +39,7 @@ IDEM_FUNCTION(idem_claim_support_v1) {
         PG_RETURN_POINTER(nullptr);
     const FuncExpr* call = castNode(SupportRequestSimplify, request)->fcall;
     const Oid plain = has_only_plain_arguments(call->args) ? plain_function(call->funcid) : InvalidOid;
-    if (!OidIsValid(plain))
+    if (!OidIsValid(plain) || !idem::pg::may_execute(plain)) // so that a refusal names the function that was called
         PG_RETURN_POINTER(nullptr);
     PG_RETURN_POINTER(makeFuncExpr(plain, call->funcresulttype, list_copy_head(call->args, PLAIN_ARGUMENTS),
                                    call->funccollid, call->inputcollid, call->funcformat));
