@@ -201,6 +201,21 @@ CREATE FUNCTION idem_claim(
 RETURNS idem_result
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'idem_claim_v1';
+CREATE FUNCTION idem_claim_plain(actor text, op text, key text, payload jsonb)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_claim_plain_v1';
+COMMENT ON FUNCTION idem_claim_plain IS
+'internal: What the planner makes of an idem_claim that gives actor, op, key and payload only: the same, with fewer arguments to prepare.';
+
+CREATE FUNCTION idem_claim_support(request internal)
+RETURNS internal
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_claim_support_v1';
+COMMENT ON FUNCTION idem_claim_support IS
+'internal: Planner support of idem_claim.';
+ALTER FUNCTION idem_claim SUPPORT idem_claim_support;
+
 COMMENT ON FUNCTION idem_claim IS
 'day one: Ask once whether this request is the first (claimed), done (replay), running (in_progress), of unknown fate (indeterminate) or another request under the same key (conflict).
 actor, op, key: who, what, which (up to 255, 128, 255 bytes). payload: the request as JSON, or payload_bytes as it is. wait: how long to wait for a running rival, 0 to 60 s. lease: how long a committed claim is believed alive. ttl: how long the answer is replayed after completion. attempt_id: uuid of this attempt; shown again it resumes the claim.
@@ -641,7 +656,7 @@ DECLARE
                               'idem_policy_options_rows',
                               'idem_payload_explain', 'idem_payload_diff', 'idem_payload_form', 'idem_json_diff',
                               'idem_json_leaves'];
-    client text[] := ARRAY['idem_claim', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
+    client text[] := ARRAY['idem_claim', 'idem_claim_plain', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
                            'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
     admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve'];
     functions text[] := everybody;
@@ -689,5 +704,6 @@ REVOKE ALL ON FUNCTION
     idem_claim_many, idem_release, idem_extend, idem_checkpoint, idem_resolve, idem_lookup_id, idem_call_handler,
     idem_http_key, idem_canonical, idem_hash, idem_hash_text, idem_payload_jcs_safe, idem_unicode_version,
     idem_policy_resolve, idem_policies_changed, idem_policy_options_rows, idem_payload_form, idem_payload_explain,
-    idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant
+    idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant,
+    idem_claim_plain, idem_claim_support
 FROM PUBLIC;

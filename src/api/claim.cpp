@@ -33,11 +33,18 @@ enum ClaimArgument : int {
     PAYLOAD_BYTES,
 };
 
-// shared_arguments reads what is said once per call; key and payload are the caller's to set.
-engine::ClaimRequest shared_arguments(FunctionCallInfo fcinfo) {
+// named_operation reads who and what.
+engine::ClaimRequest named_operation(FunctionCallInfo fcinfo) {
     engine::ClaimRequest request{};
     request.actor = required_text(fcinfo, ACTOR, "actor", ACTOR_MAX);
     request.op = required_text(fcinfo, OP, "op", core::MAX_OP_BYTES);
+    request.call_site = fcinfo->flinfo;
+    return request;
+}
+
+// shared_arguments reads what is said once per call; key and payload are the caller's to set.
+engine::ClaimRequest shared_arguments(FunctionCallInfo fcinfo) {
+    engine::ClaimRequest request = named_operation(fcinfo);
     request.target = optional_target(fcinfo, TARGET);
     request.wait = optional_wait(fcinfo, WAIT);
     request.lease = optional_lease(fcinfo, LEASE);
@@ -46,7 +53,6 @@ engine::ClaimRequest shared_arguments(FunctionCallInfo fcinfo) {
     request.parent = optional_uuid(fcinfo, PARENT_OPERATION_ID);
     request.traceparent = optional_text(fcinfo, TRACEPARENT);
     request.capabilities_version = PG_ARGISNULL(CAPABILITIES_VERSION) ? 0 : PG_GETARG_INT32(CAPABILITIES_VERSION);
-    request.call_site = fcinfo->flinfo;
     return request;
 }
 
@@ -55,6 +61,14 @@ engine::Result claim_or_reject(engine::ClaimSession& session, const engine::Clai
     if (engine::rejects(session, request, &result))
         return result;
     return engine::claim(session, request, engine::operation_id_of(request));
+}
+
+Datum answer_claim(FunctionCallInfo fcinfo, const engine::ClaimRequest& request) {
+    const pg::Installation installation = pg::installation_of(fcinfo);
+    engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait, "idem_claim()");
+    const Datum datum = engine::result_datum(installation, claim_or_reject(session, request));
+    engine::end_claims(session);
+    return datum;
 }
 
 // Item is one key of a batch: its place in the arrays and in the order of locking.
@@ -145,12 +159,16 @@ IDEM_FUNCTION(idem_claim_v1) {
     request.payload_bytes = api::optional_bytea(fcinfo, api::PAYLOAD_BYTES);
     if (request.payload != nullptr && request.payload_bytes != nullptr)
         pg::error_two_payloads();
-    const pg::Installation installation = pg::installation_of(fcinfo);
-    engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait, "idem_claim()");
-    const engine::Result result = api::claim_or_reject(session, request);
-    const Datum datum = engine::result_datum(installation, result);
-    engine::end_claims(session);
-    PG_RETURN_DATUM(datum);
+    return api::answer_claim(fcinfo, request);
+}
+
+// idem_claim_plain(actor, op, key, payload) is idem_claim whose other arguments are NULL; see claim_support.cpp.
+IDEM_FUNCTION(idem_claim_plain_v1) {
+    engine::ClaimRequest request = api::named_operation(fcinfo);
+    request.key = api::required_key(fcinfo, api::KEY);
+    request.payload = api::optional_jsonb(fcinfo, api::PAYLOAD);
+    request.wait = request.lease = request.ttl = engine::NOT_GIVEN;
+    return api::answer_claim(fcinfo, request);
 }
 
 IDEM_FUNCTION(idem_claim_many_v1) {

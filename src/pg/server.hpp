@@ -38,6 +38,8 @@ extern "C" {
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/supportnodes.h"
 #include "parser/parse_func.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"
