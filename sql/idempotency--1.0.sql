@@ -92,7 +92,7 @@ CREATE TABLE idem_keys (
     payload      text COLLATE "C",
     PRIMARY KEY (operation_id)
 ) USING heap WITH (
-    fillfactor = 55,
+    fillfactor = 60,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.05
