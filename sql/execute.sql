@@ -1,4 +1,4 @@
--- execute: claim, handler and answer in one call; what a handler may be, return and raise. Covers A04 A22 A31 G06.
+-- execute: claim, handler and answer in one call; what a handler may be, return and raise. Covers A04 A22 A31.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS idempotency;
 RESET client_min_messages;

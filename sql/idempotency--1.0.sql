@@ -32,6 +32,26 @@ COMMENT ON TYPE idem_result IS
 'day one: What every verb answers. Do the work if and only if proceed; in every other case send idem_http_response(result).
 outcome: claimed, resumed (both proceed), completed, replay, in_progress, conflict, indeterminate, expired, rejected; verbs after the claim and lookups also name the state (released).
 token: fencing token of this acquisition, below 2^53; only the holder ever sees it. headers: [[name, value], ...] in order. retry_after_s: seconds.';
+COMMENT ON COLUMN idem_result.outcome IS 'What to do, in a word. NULL (as every column): a lookup found nothing.';
+COMMENT ON COLUMN idem_result.proceed IS 'Do the work: outcome is claimed or resumed.';
+COMMENT ON COLUMN idem_result.replayed IS 'The answer was stored by an earlier call: outcome is replay.';
+COMMENT ON COLUMN idem_result.operation_id IS 'Derived from actor, op and key: the same for every retry. NULL: rejected, the key has more than 255 bytes.';
+COMMENT ON COLUMN idem_result.token IS 'Fencing token that complete, fail, extend, checkpoint and release ask for. NULL: you do not hold the key.';
+COMMENT ON COLUMN idem_result.state IS 'What the key is: in_progress, completed, failed, released, indeterminate. NULL: conflict, rejected.';
+COMMENT ON COLUMN idem_result.key IS 'The client''s key, as it was given.';
+COMMENT ON COLUMN idem_result.attempt IS 'How many times the key was acquired in this life, resumed not counted. NULL: conflict, rejected, or a claim met in_progress.';
+COMMENT ON COLUMN idem_result.status IS 'HTTP status of the stored answer. NULL: no answer.';
+COMMENT ON COLUMN idem_result.headers IS 'Headers of the stored answer, [[name, value], ...] in order. NULL: none.';
+COMMENT ON COLUMN idem_result.body IS 'Body of the stored answer, given as text or JSON. NULL: bytes, kept elsewhere, omitted or none.';
+COMMENT ON COLUMN idem_result.body_bytes IS 'Body of the stored answer, given as bytes. NULL: not bytes, omitted or none.';
+COMMENT ON COLUMN idem_result.body_ref IS 'Where the body is kept. NULL: here, omitted or none.';
+COMMENT ON COLUMN idem_result.checkpoint IS 'How far the work came, see idem_checkpoint. NULL: nothing was noted, or it is not for you.';
+COMMENT ON COLUMN idem_result.claimed_at IS 'When the key was first acquired in this life. NULL: as attempt.';
+COMMENT ON COLUMN idem_result.completed_at IS 'When the answer was stored. NULL: no answer.';
+COMMENT ON COLUMN idem_result.expires_at IS 'When the answer, or the memory of a release, is over. NULL: neither.';
+COMMENT ON COLUMN idem_result.retry_after_s IS 'Seconds after which asking again makes sense. NULL: not in_progress.';
+COMMENT ON COLUMN idem_result.reason IS 'Why the outcome is what it is, in a word. NULL: the outcome says it all.';
+COMMENT ON COLUMN idem_result.detail IS 'What has no column of its own, as an object. NULL: nothing.';
 
 CREATE TYPE idem_response AS (
     status     integer,
@@ -42,6 +62,11 @@ CREATE TYPE idem_response AS (
 );
 COMMENT ON TYPE idem_response IS
 'key life: What a handler of idem_execute may return instead of jsonb: status (NULL = 200), headers ([[name, value], ...] or an object), and at most one of body, body_json, body_bytes.';
+COMMENT ON COLUMN idem_response.status IS 'HTTP status, 100 to 599. NULL: 200.';
+COMMENT ON COLUMN idem_response.headers IS '[[name, value], ...] or an object. NULL: none.';
+COMMENT ON COLUMN idem_response.body IS 'Body as text. NULL: given otherwise, or none.';
+COMMENT ON COLUMN idem_response.body_json IS 'Body as JSON; stored as text with a JSON content type. NULL: given otherwise, or none.';
+COMMENT ON COLUMN idem_response.body_bytes IS 'Body as bytes. NULL: given otherwise, or none.';
 
 CREATE TYPE idem_http AS (
     status  integer,
@@ -50,6 +75,9 @@ CREATE TYPE idem_http AS (
 );
 COMMENT ON TYPE idem_http IS
 'http: An HTTP response: status, headers ([[name, value], ...] in order), body (bytes as sent).';
+COMMENT ON COLUMN idem_http.status IS 'HTTP status to send. NULL (as every column): nothing is to be sent.';
+COMMENT ON COLUMN idem_http.headers IS 'Headers to send, [[name, value], ...] in order.';
+COMMENT ON COLUMN idem_http.body IS 'Body to send, bytes as they are. NULL: none, or body_ref of the result names where it is.';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Tables
@@ -66,6 +94,13 @@ CREATE TYPE idem_policy AS (
 );
 COMMENT ON TYPE idem_policy IS
 'policy: A policy as idem_set_policy leaves it: every option with its value, its version, and the version of its profile.';
+COMMENT ON COLUMN idem_policy.op IS 'The operation the policy is for, up to 128 bytes.';
+COMMENT ON COLUMN idem_policy.preset IS 'The preset the options were copied from.';
+COMMENT ON COLUMN idem_policy.options IS 'Every option with its value, as an object; see idem_policy_options.';
+COMMENT ON COLUMN idem_policy.version IS 'Counts the changes of options, from 1.';
+COMMENT ON COLUMN idem_policy.profile IS 'The version in idem_profiles under which new keys are hashed.';
+COMMENT ON COLUMN idem_policy.updated_at IS 'When options or preset last changed.';
+COMMENT ON COLUMN idem_policy.updated_by IS 'The session user who changed them.';
 
 CREATE TABLE idem_keys (
     operation_id uuid        NOT NULL,
@@ -99,6 +134,28 @@ CREATE TABLE idem_keys (
 );
 COMMENT ON TABLE idem_keys IS
 'internal: One row per (actor, op, key), narrow and hot. state: i in progress, c completed, f failed, r released, u indeterminate. ttl_s: seconds, where the claim asked for another ttl than the policy''s. Written by the idem_ functions only; every update is HOT as long as no other column is indexed.';
+COMMENT ON COLUMN idem_keys.operation_id IS 'Derived from actor, op and key.';
+COMMENT ON COLUMN idem_keys.token IS 'Fencing token of the last acquisition; a release moves it on. Grows, below 2^53.';
+COMMENT ON COLUMN idem_keys.created_at IS 'When this life of the key began: its first acquisition.';
+COMMENT ON COLUMN idem_keys.updated_at IS 'When the row last changed.';
+COMMENT ON COLUMN idem_keys.lease_until IS 'Until when the holder is believed alive; the op''s grace comes on top.';
+COMMENT ON COLUMN idem_keys.attempt IS 'Acquisitions in this life, from 1, resumed not counted.';
+COMMENT ON COLUMN idem_keys.profile IS 'Version in idem_profiles under which payload_hash was made. 0: the op had no policy.';
+COMMENT ON COLUMN idem_keys.state IS 'i in progress, c completed, f failed, r released, u indeterminate.';
+COMMENT ON COLUMN idem_keys.actor IS 'Who asked, up to 255 bytes.';
+COMMENT ON COLUMN idem_keys.op IS 'What was asked for, up to 128 bytes.';
+COMMENT ON COLUMN idem_keys.key IS 'The client''s key, up to 255 bytes.';
+COMMENT ON COLUMN idem_keys.claimed_by IS 'Session of the last acquisition, for people: application name (or user), slash, process id.';
+COMMENT ON COLUMN idem_keys.payload_hash IS 'Hash of payload and target: 16 bytes (xxh3-128) or 32 (sha256, keyed). NULL: neither was given.';
+COMMENT ON COLUMN idem_keys.completed_at IS 'When the answer was stored. NULL: no answer.';
+COMMENT ON COLUMN idem_keys.expires_at IS 'When the answer, or the memory of a release, is over. NULL: in progress or indeterminate.';
+COMMENT ON COLUMN idem_keys.ttl_s IS 'Seconds an answer of this attempt is replayed. NULL: what the policy says.';
+COMMENT ON COLUMN idem_keys.attempt_id IS 'The uuid that resumes the claim, of the last acquisition. NULL: none was given.';
+COMMENT ON COLUMN idem_keys.parent IS 'The operation on whose behalf this one runs; not checked. NULL: none was given.';
+COMMENT ON COLUMN idem_keys.traceparent IS 'W3C trace context of the request that began this life. NULL: none, or not of that form.';
+COMMENT ON COLUMN idem_keys.checkpoint IS 'How far the work came, up to 64 KiB. NULL: nothing noted, or answered.';
+COMMENT ON COLUMN idem_keys.evidence IS 'What idem_fail or idem_resolve were told, up to 64 KiB. NULL: nothing.';
+COMMENT ON COLUMN idem_keys.payload IS 'Canonical text of the payload. NULL: the policy''s store_payload does not ask for it, or no JSON was given.';
 
 CREATE TABLE idem_responses (
     operation_id uuid    NOT NULL,
@@ -118,6 +175,16 @@ CREATE TABLE idem_responses (
 );
 COMMENT ON TABLE idem_responses IS
 'internal: One row per finished acquisition of a key: the answer that is replayed. Wide and cold. given_hash (XXH3-128 of the answer as it was given) tells a repeated idem_complete from another answer. body_sha256 stands for a body that is kept elsewhere or was over the limit.';
+COMMENT ON COLUMN idem_responses.operation_id IS 'The key that was answered.';
+COMMENT ON COLUMN idem_responses.token IS 'The acquisition that answered it: the key''s token then.';
+COMMENT ON COLUMN idem_responses.status IS 'HTTP status.';
+COMMENT ON COLUMN idem_responses.body_omitted IS 'There was a body over the policy''s body_max: only its SHA-256 is kept.';
+COMMENT ON COLUMN idem_responses.given_hash IS 'XXH3-128 (16 bytes) of status and body as given, before a policy left anything out.';
+COMMENT ON COLUMN idem_responses.headers IS 'The headers that the policy keeps, [[name, value], ...] in order. NULL: none.';
+COMMENT ON COLUMN idem_responses.body IS 'Body, given as text or JSON. NULL: given otherwise, omitted or none.';
+COMMENT ON COLUMN idem_responses.body_bytes IS 'Body, given as bytes. NULL: given otherwise, omitted or none.';
+COMMENT ON COLUMN idem_responses.body_ref IS 'Where the body is kept, up to 2048 bytes. NULL: here, omitted or none.';
+COMMENT ON COLUMN idem_responses.body_sha256 IS 'SHA-256 (32 bytes) of a body omitted, or kept elsewhere. NULL: the body is here, none, or no hash was given.';
 
 CREATE TABLE idem_leases (
     operation_id uuid        NOT NULL,
@@ -130,6 +197,9 @@ CREATE TABLE idem_leases (
 ALTER TABLE idem_leases REPLICA IDENTITY FULL;
 COMMENT ON TABLE idem_leases IS
 'internal: Hints at claims that were committed unfinished. No index; a hint may be stale, never missing. idem_unfinished joins it with idem_keys.';
+COMMENT ON COLUMN idem_leases.operation_id IS 'The key that was claimed.';
+COMMENT ON COLUMN idem_leases.token IS 'The acquisition the hint was left for.';
+COMMENT ON COLUMN idem_leases.lease_until IS 'Its lease when the hint was left; the one in idem_keys counts.';
 
 CREATE TABLE idem_policies (
     op         text COLLATE "C" NOT NULL,
@@ -143,6 +213,13 @@ CREATE TABLE idem_policies (
 ) USING heap;
 COMMENT ON TABLE idem_policies IS
 'policy: The policy of each op as it is in force: every option with its value, the preset it was copied from, its version, and the version of its profile. Set by idem_set_policy.';
+COMMENT ON COLUMN idem_policies.op IS 'The operation the policy is for, up to 128 bytes.';
+COMMENT ON COLUMN idem_policies.preset IS 'The preset the options were copied from.';
+COMMENT ON COLUMN idem_policies.options IS 'Every option with its value, as an object; see idem_policy_options.';
+COMMENT ON COLUMN idem_policies.version IS 'Counts the changes of options, from 1.';
+COMMENT ON COLUMN idem_policies.profile IS 'The version in idem_profiles under which new keys are hashed.';
+COMMENT ON COLUMN idem_policies.updated_at IS 'When options or preset last changed.';
+COMMENT ON COLUMN idem_policies.updated_by IS 'The session user who changed them.';
 
 CREATE TABLE idem_profiles (
     op             text COLLATE "C" NOT NULL,
@@ -155,6 +232,12 @@ CREATE TABLE idem_profiles (
 ) USING heap;
 COMMENT ON TABLE idem_profiles IS
 'policy: The rules under which payloads of an op are hashed, one row a version, never changed. Each key remembers the version it was hashed under and is compared under that one. Made by idem_set_policy, removed by idem_admin_prune_profiles.';
+COMMENT ON COLUMN idem_profiles.op IS 'The operation the rules are for.';
+COMMENT ON COLUMN idem_profiles.version IS 'Counts the rules of an op, from 1; never used again.';
+COMMENT ON COLUMN idem_profiles.hash_algorithm IS 'xxh3-128 or sha256.';
+COMMENT ON COLUMN idem_profiles.secret_version IS 'The secret in idem_secrets that hashes are keyed with. NULL: they are not keyed.';
+COMMENT ON COLUMN idem_profiles.options IS 'What may differ in payloads that mean the same, as an object; see the policy option profile.';
+COMMENT ON COLUMN idem_profiles.created_at IS 'When the rules were made.';
 
 CREATE TABLE idem_secrets (
     version    integer     NOT NULL,
@@ -164,6 +247,9 @@ CREATE TABLE idem_secrets (
 ) USING heap;
 COMMENT ON TABLE idem_secrets IS
 'internal: The secret of keyed payload hashes (hash_key per_actor), made when a policy first asks for it. Losing it rejects retries of those keys; it never runs anything twice.';
+COMMENT ON COLUMN idem_secrets.version IS 'Number of the secret, from 1.';
+COMMENT ON COLUMN idem_secrets.secret IS 'Key of the HMAC, 32 random bytes.';
+COMMENT ON COLUMN idem_secrets.created_at IS 'When the secret was made.';
 
 CREATE FUNCTION idem_policies_changed()
 RETURNS trigger
@@ -181,6 +267,10 @@ CREATE TRIGGER idem_policies_truncated
     FOR EACH STATEMENT EXECUTE FUNCTION idem_policies_changed();
 ALTER TABLE idem_policies ENABLE ALWAYS TRIGGER idem_policies_changed;
 ALTER TABLE idem_policies ENABLE ALWAYS TRIGGER idem_policies_truncated;
+COMMENT ON TRIGGER idem_policies_changed ON idem_policies IS
+'internal: Every session reads its policies again after a row was changed, by a replication worker too.';
+COMMENT ON TRIGGER idem_policies_truncated ON idem_policies IS
+'internal: Every session reads its policies again after TRUNCATE.';
 
 SELECT pg_catalog.pg_extension_config_dump('idem_keys', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_responses', '');
@@ -566,6 +656,18 @@ SELECT o.name, o.type, o.default_value, o.payment, o.order_preset, o.webhook, o.
   FROM idem_policy_options_rows() AS o;
 COMMENT ON VIEW idem_policy_options IS
 'policy: Every option of idem_set_policy: type, its value without a policy and in each preset (order is in order_preset), bounds, choices, meaning. NULL: empty, or has none. An object is shown as name=word, an array as its items. Example: SELECT name, payment, meaning FROM idem_policy_options';
+COMMENT ON COLUMN idem_policy_options.name IS 'Name of the option.';
+COMMENT ON COLUMN idem_policy_options.type IS 'enum, interval, integer, boolean, text, object, array or document.';
+COMMENT ON COLUMN idem_policy_options.default_value IS 'Its value in an op without a policy, and in preset default. NULL: empty.';
+COMMENT ON COLUMN idem_policy_options.payment IS 'Its value in preset payment. NULL: empty.';
+COMMENT ON COLUMN idem_policy_options.order_preset IS 'Its value in preset order. NULL: empty.';
+COMMENT ON COLUMN idem_policy_options.webhook IS 'Its value in preset webhook. NULL: empty.';
+COMMENT ON COLUMN idem_policy_options.message IS 'Its value in preset message. NULL: empty.';
+COMMENT ON COLUMN idem_policy_options.ephemeral IS 'Its value in preset ephemeral. NULL: empty.';
+COMMENT ON COLUMN idem_policy_options.min_value IS 'Least value, with its unit. NULL: has none.';
+COMMENT ON COLUMN idem_policy_options.max_value IS 'Greatest value, with its unit. NULL: has none.';
+COMMENT ON COLUMN idem_policy_options.choices IS 'The words it takes, separated by commas. NULL: not a choice of words.';
+COMMENT ON COLUMN idem_policy_options.meaning IS 'What it does.';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- What is unfinished, and help
@@ -599,6 +701,20 @@ SELECT DISTINCT ON (k.operation_id)
  ORDER BY k.operation_id;
 COMMENT ON VIEW idem_unfinished IS
 'key life: Committed claims that were not finished. state: running; lapsed (lease over, grace not); indeterminate (a person or a reconciler resolves it, see idem_resolve); retryable (dead, and the op lets the next claim run it again). resolvable_at: when it becomes, or became, what can be resolved. Found through idem_leases, so its cost follows the claims made since its last clean-up, not the keys there are. Example: SELECT * FROM idem_unfinished WHERE state = ''indeterminate'' ORDER BY age DESC';
+COMMENT ON COLUMN idem_unfinished.operation_id IS 'The key that was claimed; what idem_resolve takes.';
+COMMENT ON COLUMN idem_unfinished.actor IS 'Who asked.';
+COMMENT ON COLUMN idem_unfinished.op IS 'What was asked for.';
+COMMENT ON COLUMN idem_unfinished.key IS 'The client''s key.';
+COMMENT ON COLUMN idem_unfinished.state IS 'running, lapsed, indeterminate or retryable, now.';
+COMMENT ON COLUMN idem_unfinished.attempt IS 'Acquisitions in this life, from 1, resumed not counted.';
+COMMENT ON COLUMN idem_unfinished.claimed_by IS 'Session of the last acquisition: application name (or user), slash, process id.';
+COMMENT ON COLUMN idem_unfinished.created_at IS 'When the key was first acquired in this life.';
+COMMENT ON COLUMN idem_unfinished.lease_until IS 'Until when the holder is believed alive; the op''s grace comes on top.';
+COMMENT ON COLUMN idem_unfinished.resolvable_at IS 'When it becomes, or became, what can be resolved.';
+COMMENT ON COLUMN idem_unfinished.age IS 'Time since created_at.';
+COMMENT ON COLUMN idem_unfinished.parent IS 'The operation on whose behalf this one runs. NULL: none was given.';
+COMMENT ON COLUMN idem_unfinished.checkpoint IS 'How far the work came, see idem_checkpoint. NULL: nothing was noted.';
+COMMENT ON COLUMN idem_unfinished.evidence IS 'What idem_fail or idem_resolve were told. NULL: nothing.';
 
 CREATE VIEW idem_help AS
 SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
@@ -622,6 +738,10 @@ SELECT substring(d.description FROM '^([a-z ]+): ') AS topic,
           c.name;
 COMMENT ON VIEW idem_help IS
 'policy: This reference as a table: topic, name, summary, example; the seven of day one first. Example: SELECT name, summary, example FROM idem_help WHERE topic = ''day one''';
+COMMENT ON COLUMN idem_help.topic IS 'day one, key life, http, families, policy, admin or internal.';
+COMMENT ON COLUMN idem_help.name IS 'Function, table or view.';
+COMMENT ON COLUMN idem_help.summary IS 'What it is for, in a line.';
+COMMENT ON COLUMN idem_help.example IS 'A statement to try; :operation_id and :token are what a claim answered. NULL: none.';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Rights

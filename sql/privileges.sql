@@ -1,4 +1,4 @@
--- privileges: what each level may call and read, nothing on the tables, nothing for PUBLIC. Covers G05 G06 G08 G01.
+-- privileges: what each level may call and read, nothing on the tables, nothing for PUBLIC. Covers G05 G08 G01.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS idempotency;
 RESET client_min_messages;

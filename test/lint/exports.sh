@@ -1,6 +1,6 @@
 #!/bin/bash
 # exports: the library shows the server exactly what it must: the magic block, _PG_init, idem_* and their records. A
-# symbol more could be taken for another library's, one less is found out only at CREATE EXTENSION.
+# symbol more could be taken for another library's, one less is found out only at CREATE EXTENSION. Covers F04.
 set -eu
 symbols=$(nm -D --defined-only idempotency.so | awk '{ print $3 }')
 if grep -Evx 'Pg_magic_func|_PG_init|idem_[a-z0-9_]+_v[0-9]+|pg_finfo_idem_[a-z0-9_]+_v[0-9]+' <<<"$symbols"; then
