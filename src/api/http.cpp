@@ -2,10 +2,10 @@
 //
 // Purpose: the key out of the request's header, and the whole response out of an idem_result, so that an application's
 // middleware holds no table of status codes. An answer that exists is sent as it was stored; every other outcome
-// becomes a problem document (RFC 9457) whose `code` is the outcome. Outcomes that mean "do the work" have no response
-// and raise. Data layout: idem_result is read by position after its shape is checked; idem_http is (status, headers,
-// body). Bodies leave as UTF-8 bytes whatever the server's encoding. Lifetime: the result's descriptor is kept for one
-// FmgrInfo, never longer.
+// becomes a problem document (RFC 9457) whose `code` is the outcome. An outcome that means "do the work" has no
+// response and gives NULL. Data layout: idem_result is read by position after its shape is checked; idem_http is
+// (status, headers, body). Bodies leave as UTF-8 bytes whatever the server's encoding. Lifetime: the result's
+// descriptor is kept for one FmgrInfo, never longer.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
