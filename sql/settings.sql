@@ -20,7 +20,7 @@ SET idempotency.require_policy = on;
 SELECT outcome, proceed, reason, key FROM idem_claim('settings.actor', 'settings.unknown', 'k', '{}');
 SELECT key, outcome, reason FROM idem_claim_many('settings.actor', 'settings.unknown', ARRAY['k', 'l']);
 SELECT outcome, reason FROM idem_execute('settings.actor', 'settings.unknown', 'k', '{}',
-    handler => 'jsonb_strip_nulls');
+    handler => 'pg_temp.none');
 SELECT h.status FROM idem_claim('settings.actor', 'settings.unknown', 'k', '{}') r, idem_http_response(r) h;
 SELECT outcome FROM idem_claim('settings.actor', 'settings.known', 'k', '{}');
 SELECT outcome FROM idem_claim('settings.actor', 'settings.Known', 'k', '{}');
@@ -35,6 +35,7 @@ CREATE DATABASE idempotency_settings TEMPLATE template0;
 \c idempotency_settings
 CREATE EXTENSION idempotency;
 SELECT op FROM idem_set_policy('settings.known', 'default', '{"wait": "0"}');
+CREATE FUNCTION settings_handler(payload jsonb) RETURNS jsonb LANGUAGE sql RETURN payload - 'a';
 CREATE FUNCTION settings_life(k text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE c idem_result; said text[];
 BEGIN
@@ -66,7 +67,7 @@ SELECT op, options ->> 'ttl' AS ttl FROM idem_set_policy('settings.known', 'defa
 SELECT settings_life('seen at once');
 SELECT op FROM idem_set_policy('settings.store', 'default', '{"handler_error": "store"}');
 SELECT outcome, body FROM idem_execute('settings.actor', 'settings.store', 'k', '{"a": null, "b": 1}',
-    handler => 'jsonb_strip_nulls');
+    handler => 'settings_handler');
 CREATE ROLE regress_idem_settings;
 SELECT count(*) > 5 AS granted FROM idem_admin_grant('regress_idem_settings', 'admin');
 SELECT outcome FROM idem_claim('settings.actor', 'settings.slow', 'k', lease => '1 hour');

@@ -66,7 +66,7 @@ my @errors = (
 	[ 'ID002', q(claim SELECT idem_complete(:'id', :token, body => 'first @M@'); SELECT idem_fail(:'id', :token, 'released')) ],
 	[ 'ID003', q(BEGIN; SELECT operation_id AS id, token FROM idem_claim('@M@', 'pay', '@K@', '@P@') \gset
 		SELECT idem_complete(:'id', :token, body => '@M@')) ],
-	[ 'ID003', q(SELECT idem_execute('@M@', 'pay', '@K@', '@P@', 'jsonb_strip_nulls')) ],
+	[ 'ID003', q(SELECT idem_execute('@M@', 'pay', '@K@', '@P@', 'nothing')) ],
 	[ 'ID004', q(BEGIN; SELECT FROM idem_claim('@M@', 'order', '@K@', '@P@'); COMMIT) ],
 	[ 'ID005', q(claim SELECT idem_checkpoint(:'id', :token, to_jsonb(repeat('@M@', 20000)))) ],
 	[ 'ID007', q(SELECT idem_complete('00000000-0000-8000-8000-000000000000', 1, body => '@M@')) ],
