@@ -246,7 +246,7 @@ CREATE TABLE idem_secrets (
     PRIMARY KEY (version)
 ) USING heap;
 COMMENT ON TABLE idem_secrets IS
-'internal: The secret of keyed payload hashes (hash_key per_actor), made when a policy first asks for it. Losing it rejects retries of those keys; it never runs anything twice.';
+'internal: The secret of keyed payload hashes (hash_key per_actor), made when a policy first asks for it. Without it those ops raise XX001 until it is restored, or their policies are set again, which makes a new one for new keys; nothing runs twice.';
 COMMENT ON COLUMN idem_secrets.version IS 'Number of the secret, from 1.';
 COMMENT ON COLUMN idem_secrets.secret IS 'Key of the HMAC, 32 random bytes.';
 COMMENT ON COLUMN idem_secrets.created_at IS 'When the secret was made.';
@@ -376,12 +376,14 @@ BEGIN ATOMIC
            updated_by = CASE WHEN p.options = excluded.options AND p.preset = excluded.preset
                              THEN p.updated_by ELSE excluded.updated_by END;
 
+    -- One secret, and a lost one is not replaced under its number: sessions keep what they have read of it.
     INSERT INTO idem_secrets (version, secret, created_at)
-    SELECT 1,
+    SELECT (SELECT coalesce(max(q.secret_version), 0) + 1 FROM idem_profiles q),
            sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
            clock_timestamp()
       FROM idem_policies p
      WHERE p.op = idem_set_policy.op AND p.options ->> 'hash_key' = 'per_actor'
+       AND NOT EXISTS (SELECT FROM idem_secrets)
         ON CONFLICT (version) DO NOTHING;
 
     -- The row of idem_policies is locked by now, so two callers cannot make one version of two rules.
