@@ -13,12 +13,12 @@ my $offset = log_size($node);
 
 # What there is to prepare, from an installation. Only a superuser makes functions with arguments of type internal.
 my @objects = split /\n/, $node->safe_psql('postgres', q(
-	SELECT 'CREATE FUNCTION public.' || proname || '(' || pg_get_function_identity_arguments(p.oid) || ') RETURNS '
+	SELECT 'CREATE FUNCTION public.' || proname || '(' || oidvectortypes(p.proargtypes) || ') RETURNS '
 	       || CASE WHEN pg_get_function_result(p.oid) ~ 'idem' THEN 'text' WHEN prorettype = 'trigger'::regtype THEN 'trigger' ELSE 'text' END
 	       || ' LANGUAGE ' || CASE WHEN prorettype = 'trigger'::regtype THEN 'plpgsql' ELSE 'sql' END
 	       || ' AS ' || CASE WHEN prorettype = 'trigger'::regtype THEN quote_literal('BEGIN RETURN NEW; END') ELSE quote_literal('SELECT ''evil''::text') END
 	  FROM pg_proc AS p JOIN pg_depend AS d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'idempotency')
-	 WHERE pg_get_function_identity_arguments(p.oid) !~ 'idem_result|internal'
+	 WHERE oidvectortypes(p.proargtypes) !~ 'idem_result|internal'
 	UNION ALL
 	SELECT CASE relkind WHEN 'r' THEN 'CREATE TABLE public.' || relname || ' (operation_id uuid)'
 	       WHEN 'v' THEN 'CREATE VIEW public.' || relname || ' AS SELECT 1 AS one' ELSE 'CREATE TYPE public.' || relname || ' AS (one int)' END
