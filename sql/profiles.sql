@@ -125,12 +125,22 @@ SELECT count(*) FROM idem_claim_many('profiles.actor', 'profiles.rollback', ARRA
 SELECT canonical FROM idem_payload_explain('profiles.rollback', '{"a": " x "}');
 SELECT outcome, body FROM idem_lookup('profiles.actor', 'profiles.rollback', 'k');
 SELECT count(*) AS keys FROM idem_keys WHERE op = 'profiles.rollback';
-INSERT INTO idem_profiles SELECT * FROM lost;
+-- A key needs its own version only.
+INSERT INTO idem_profiles SELECT * FROM lost WHERE version = 2;
 SELECT outcome, body FROM idem_claim('profiles.actor', 'profiles.rollback', 'k', '{"a": " x "}');
+SELECT outcome FROM idem_claim('profiles.actor', 'profiles.rollback', 'new', '{"a": " x "}');
+INSERT INTO idem_profiles SELECT * FROM lost WHERE version <> 2;
 SELECT outcome FROM idem_claim('profiles.actor', 'profiles.rollback', 'savepoint', '{"a": "x"}');
 SELECT count(*) AS runs FROM run;
 DROP FUNCTION run;
 DROP TABLE run, lost;
+
+-- New rules that cannot hash a payload are no concern of a key that has older ones.
+SELECT profile FROM idem_set_policy('profiles.double', 'default', '{"wait": "0"}');
+SELECT outcome FROM idem_claim('profiles.actor', 'profiles.double', 'k', '[1e400]');
+SELECT profile FROM idem_set_policy('profiles.double', 'default', '{"wait": "0", "profile": {"numbers": "double"}}');
+SELECT idem_canonical(p), outcome FROM (VALUES (1, '[1e400]'::jsonb), (2, '[1e401]')) v (n, p), idem_claim('profiles.actor', 'profiles.double', 'k', p) ORDER BY n;
+SELECT outcome FROM idem_claim('profiles.actor', 'profiles.double', 'new', '[1e400]');
 
 -- What won is shown as it was compared.
 SELECT profile FROM idem_set_policy('profiles.full', 'default', '{"conflict_detail": "full", "store_payload": "canonical", "wait": "0",

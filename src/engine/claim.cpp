@@ -30,12 +30,20 @@ constexpr core::Duration WAIT_WITHOUT_PRELOAD = 2 * core::SECOND;
 constexpr core::Duration ROW_LOCK_POLL = 5 * core::MILLISECOND;
 constexpr std::size_t WINNER_TEXT_MAX = 16 * 1024;
 
-// Attempt is one claim under way.
+// Hashed is the digest of a request under the version that was last asked for.
+struct Hashed {
+    core::Digest digest;
+    std::int32_t version;
+    bool known;
+};
+
+// Attempt is one claim under way. The request is hashed when it is first compared or kept, and only under the version
+// that needs it: a retry depends on no other rules than its key's own.
 struct Attempt {
     ClaimSession& session;
     const ClaimRequest& request;
     const core::OperationId& id;
-    core::Digest digest;
+    Hashed& hashed;
     core::Timestamp now;
 };
 
@@ -53,21 +61,21 @@ const pg::ProfileRules& rules_of(const ClaimSession& session, const ClaimRequest
     return pg::find_profile(session.installation.profiles, session.installation.secrets, bytes_of(request.op), version);
 }
 
-core::Digest digest_of(const ClaimSession& session, const ClaimRequest& request, std::int32_t version) {
-    const Payload payload{request.payload, request.payload_bytes, request.target};
-    return digest_payload(payload, request.actor, rules_of(session, request, version));
+core::Digest digest_under(const Attempt& attempt, std::int32_t version) {
+    Hashed& hashed = attempt.hashed;
+    if (!hashed.known || hashed.version != version) {
+        const ClaimRequest& request = attempt.request;
+        const Payload payload{request.payload, request.payload_bytes, request.target};
+        hashed.digest = digest_payload(payload, request.actor, rules_of(attempt.session, request, version));
+        hashed.version = version;
+        hashed.known = true;
+    }
+    return hashed.digest;
 }
 
-// comparable_digest is the request's digest under the version the key was hashed under, so that a changed policy makes
-// no conflicts.
-core::Digest comparable_digest(const Attempt& attempt, const pg::KeyRow& row) {
-    if (row.profile == attempt.session.policy.profile)
-        return attempt.digest;
-    return digest_of(attempt.session, attempt.request, row.profile);
-}
-
+// payload_matches compares under the version the key was hashed under, so that a changed policy makes no conflicts.
 bool payload_matches(const Attempt& attempt, const pg::KeyRow& row) {
-    return row.payload_hash == comparable_digest(attempt, row);
+    return row.payload_hash == digest_under(attempt, row.profile);
 }
 
 bool attempt_matches(const ClaimRequest& request, const pg::KeyRow& row) {
@@ -176,7 +184,7 @@ Result conflict(const Attempt& attempt, const pg::KeyRow& row) {
     if (attempt.session.policy.conflict_status != 409)
         add_integer(detail, "http_status", attempt.session.policy.conflict_status);
     if (attempt.session.policy.conflict_detail != core::ConflictDetail::NONE) {
-        const core::Digest digest = comparable_digest(attempt, row);
+        const core::Digest digest = digest_under(attempt, row.profile);
         add_hex(detail, "payload_hash", core::Bytes{reinterpret_cast<const char*>(digest.bytes), digest.size});
     }
     add_json(detail, "winner", winner_of(attempt, row));
@@ -244,7 +252,7 @@ void set_life(const Attempt& attempt, pg::TableWriter& writer) {
     const ClaimRequest& request = attempt.request;
     pg::set_column(writer, pg::KEY_CREATED_AT, TimestampTzGetDatum(attempt.now));
     pg::set_column(writer, pg::KEY_PROFILE, Int32GetDatum(attempt.session.policy.profile));
-    set_digest(writer, attempt.digest);
+    set_digest(writer, digest_under(attempt, attempt.session.policy.profile));
     set_or_null(writer, pg::KEY_PARENT, request.parent);
     const bool traced = request.traceparent != nullptr && is_traceparent(bytes_of(request.traceparent));
     set_or_null(writer, pg::KEY_TRACEPARENT, traced ? request.traceparent : nullptr);
@@ -552,7 +560,8 @@ bool rejects(const ClaimSession& session, const ClaimRequest& request, Result* r
 }
 
 Result claim(ClaimSession& session, const ClaimRequest& request, const core::OperationId& id) {
-    Attempt attempt{session, request, id, digest_of(session, request, session.policy.profile), 0};
+    Hashed hashed{};
+    Attempt attempt{session, request, id, hashed, 0};
     bool waiting = false;
     int insert_rounds = 0;
     for (;;) {
