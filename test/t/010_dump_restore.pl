@@ -31,7 +31,7 @@ $node->safe_psql('shop', q(
 	DECLARE r idem_result; n int; bytes bytea := (SELECT string_agg(set_byte('\x00', 0, g), '') FROM generate_series(0, 255) AS g);
 	BEGIN
 		FOR n IN 1 .. 300 LOOP
-			r := idem_claim('tenant ' || n % 3, 'work ' || n % 7, 'key ' || n || ' Ä€' || chr(9) || '\', jsonb_build_object('n', n), traceparent => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
+			r := idem_claim('tenant ' || n % 3, 'work ' || n % 7, 'key ' || n || ' Ä€' || chr(9) || '\', jsonb_build_object('n', n), lease => '1 hour', traceparent => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
 			CASE n % 7
 			WHEN 0 THEN PERFORM idem_complete(r.operation_id, r.token, 201, body => repeat('answer ', n), headers => '[["ETag", "a"], ["Link", "1"], ["Link", "2"]]');
 			WHEN 1 THEN PERFORM idem_complete(r.operation_id, r.token, body_bytes => bytes);
