@@ -4,6 +4,7 @@
 #   make demo              the story, on a throwaway server  make test             every ring of tests
 #   make test-RING         lint, unit, regress, isolation or tap alone; drivers, which make test leaves out
 #   make test-sanitize     all rings of SQL with assertions, then with sanitizers, in the server too
+#   make test-compilers    gcc and clang, -O0 and -O3: the same hashes
 #   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
 #   make bench-instructions  instructions per call           make format, lint, clean
 #   make fuzz              libFuzzer on src/core, FUZZ_SECONDS (60) a target
@@ -49,7 +50,7 @@ endif
 RINGS = lint unit regress isolation tap
 FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
 
-.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize matrix bench bench-instructions fuzz format lint
+.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers matrix bench bench-instructions fuzz format lint
 
 demo:
 	@scripts/demo
@@ -60,6 +61,8 @@ $(RINGS:%=test-%) test-drivers:
 lint: test-lint
 test-sanitize:
 	@scripts/test-sanitize
+test-compilers:
+	@scripts/test-compilers
 matrix:
 	@scripts/matrix
 bench:
