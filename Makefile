@@ -6,8 +6,8 @@
 #   make test-sanitize     all rings of SQL with assertions, then with sanitizers, in the server too
 #   make test-compilers    gcc and clang, -O0 and -O3: the same hashes
 #   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
-#   make bench-instructions  instructions per call           make format, lint, clean
-#   make fuzz              libFuzzer on src/core, FUZZ_SECONDS (60) a target
+#   make bench-instructions  instructions per call           make bench-hash       the payload hash beside others
+#   make fuzz              libFuzzer on src/core, FUZZ_SECONDS (60) a target   make format, lint, clean
 #
 # Nothing needs to be installed beforehand but make: demo and test install the packages of scripts/packages.txt.
 
@@ -50,7 +50,7 @@ endif
 RINGS = lint unit regress isolation tap
 FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
 
-.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers matrix bench bench-instructions fuzz format lint
+.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers matrix bench bench-instructions bench-hash fuzz format lint
 
 demo:
 	@scripts/demo
@@ -69,6 +69,8 @@ bench:
 	@scripts/bench
 bench-instructions:
 	@scripts/bench-instructions
+bench-hash:
+	@scripts/bench-hash
 fuzz:
 	@scripts/fuzz
 format:

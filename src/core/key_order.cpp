@@ -82,7 +82,7 @@ template <class Put>
 template <class Prefix, class Index>
 [[gnu::always_inline]] inline void rank(const KeyTable& keys, std::uint32_t count, Prefix prefix, Index index,
                                         std::uint32_t* order) noexcept {
-    constexpr int place_bits = 5;
+    constexpr int place_bits = 6;
     static_assert(1 << place_bits == RANKED_KEYS);
     std::int32_t values[RANKED_KEYS];
     std::uint32_t places[RANKED_KEYS];
@@ -166,9 +166,11 @@ void merge_keys(const KeyTable& keys, Span span, void (*tick)()) noexcept {
 // distribute orders the keys of span, which share the bytes of their prefix above bit shift + 8.
 void distribute(const KeyTable& keys, Span span, int shift, void (*tick)()) noexcept {
     if (span.count <= RANKED_KEYS) {
+        // What they share would only be in the way.
         const SortKey* const from = span.from;
+        const int shared = shift < 0 ? 0 : 56 - shift;
         rank(
-            keys, span.count, [from](std::uint32_t i) { return from[i].prefix; },
+            keys, span.count, [from, shared](std::uint32_t i) { return from[i].prefix << shared; },
             [from](std::uint32_t i) { return from[i].index; }, span.order);
         return;
     }
@@ -181,20 +183,21 @@ void distribute(const KeyTable& keys, Span span, int shift, void (*tick)()) noex
     for (std::uint32_t i = 0; i < span.count; ++i) {
         ++ends[(span.from[i].prefix >> shift) & 0xFF];
     }
+    // Most of the 256 are empty: both loops end with the last that is not.
     std::uint32_t sum = 0;
-    for (std::uint32_t& end : ends) {
-        const std::uint32_t size = end;
-        end = sum;
+    for (std::uint32_t* end = ends; sum < span.count; ++end) {
+        const std::uint32_t size = *end;
+        *end = sum;
         sum += size;
     }
     for (std::uint32_t i = 0; i < span.count; ++i) {
         span.to[ends[(span.from[i].prefix >> shift) & 0xFF]++] = span.from[i];
     }
     std::uint32_t start = 0;
-    for (const std::uint32_t end : ends) {
-        if (end != start) {
-            distribute(keys, {span.to + start, span.from + start, span.order + start, end - start}, shift - 8, tick);
-            start = end;
+    for (const std::uint32_t* end = ends; start < span.count; ++end) {
+        if (*end > start) {
+            distribute(keys, {span.to + start, span.from + start, span.order + start, *end - start}, shift - 8, tick);
+            start = *end;
         }
     }
 }

@@ -34,7 +34,7 @@ struct SortKey {
 };
 
 // RANKED_KEYS is the most keys that are ordered without scratch.
-inline constexpr std::uint32_t RANKED_KEYS = 32;
+inline constexpr std::uint32_t RANKED_KEYS = 64;
 
 // order_keys writes the numbers of the keys to order, in canonical order: as UTF-16 code units compare. scratch has
 // room for 2 * keys.count elements and is not touched up to RANKED_KEYS. tick() is called before each pass over many
