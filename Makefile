@@ -40,6 +40,10 @@ ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
 -include $(OBJS:.o=.d)
 $(OBJS): Makefile
+# One file is for processors with AVX2, and used on no other.
+ifeq ($(shell uname -m),x86_64)
+src/core/xxh3_avx2.o: override CXXFLAGS += -mavx2
+endif
 else
 all install:
 	@echo "PostgreSQL's server headers are not here: scripts/install-packages build" >&2; exit 1

@@ -1,8 +1,8 @@
 // canonical.cpp: escaping, number pieces and key order of the canonical form.
 //
-// Strings are copied in windows of 32 bytes, which are stored before it is known whether anything in them needs an
-// escape; if so, they are overwritten from the first such byte on. Room is made per window, so a string may be longer
-// than the buffer.
+// Strings are copied in windows of 64 or 32 bytes, which are stored before it is known whether anything in them needs
+// an escape; if so, they are overwritten from the first such byte on. Room is made per window, so a string may be
+// longer than the buffer.
 #include "core/canonical.hpp"
 
 namespace idem::core {
@@ -49,8 +49,12 @@ constexpr EscapeTable make_escapes() noexcept {
 
 constexpr EscapeTable ESCAPES = make_escapes();
 
-// WINDOW_ROOM is the space for a window that is all escapes, and for the window that is stored again behind the last.
-constexpr std::size_t WINDOW_ROOM = MAX_ESCAPE * WINDOW + WINDOW;
+// LARGE is the window that long strings are scanned by: leaving the loop over its escapes is what costs most.
+constexpr std::size_t LARGE = 2 * WINDOW;
+
+// WINDOW_ROOM is the space for a large window that is all escapes, and for the text that is stored again behind the
+// last.
+constexpr std::size_t WINDOW_ROOM = MAX_ESCAPE * LARGE + LARGE;
 static_assert(WINDOW_ROOM <= CanonicalWriter::MIN_CAPACITY);
 
 [[gnu::always_inline]] inline char* put_byte(char* at, char byte) noexcept {
@@ -59,13 +63,24 @@ static_assert(WINDOW_ROOM <= CanonicalWriter::MIN_CAPACITY);
     return at + (form >> 56);
 }
 
-// put_window writes WINDOW bytes of text, of which at least one needs an escape, as the bits of escapes say. WINDOW
-// bytes behind them are readable. The text is stored as it is already; from each escape on it is stored again, further
-// back.
-[[gnu::always_inline]] inline char* put_window(char* at, const char* from, std::uint32_t escapes) noexcept {
-    std::uint32_t done = 0;
+// store_window copies WINDOW bytes and returns which of them need an escape.
+[[gnu::always_inline]] inline std::uint32_t store_window(char* at, const char* from) noexcept {
+    const Block first = load_block(from);
+    const Block second = load_block(from + BLOCK_SIZE);
+    store_block(at, first);
+    store_block(at + BLOCK_SIZE, second);
+    return escape_mask(first) | escape_mask(second) << BLOCK_SIZE;
+}
+
+// put_escapes writes size bytes of text, WINDOW or LARGE, of which at least one needs an escape, as the bits of escapes
+// say. As many bytes behind them are readable. The text is stored as it is already; from each escape on it is stored
+// again, further back.
+template <std::size_t size, class Mask>
+[[gnu::always_inline]] inline char* put_escapes(char* at, const char* from, Mask escapes) noexcept {
+    static_assert(size <= 8 * sizeof(Mask));
+    std::size_t done = 0;
     do {
-        const auto next = static_cast<std::uint32_t>(std::countr_zero(escapes));
+        const auto next = static_cast<std::size_t>(std::countr_zero(escapes));
         at += next - done;
         done = next;
         if (static_cast<unsigned char>(from[next]) >= 0x20) [[likely]] {
@@ -76,8 +91,11 @@ static_assert(WINDOW_ROOM <= CanonicalWriter::MIN_CAPACITY);
         }
         escapes &= escapes - 1;
         copy_window(at, from + done);
+        if (size > WINDOW && (escapes == 0 || static_cast<std::size_t>(std::countr_zero(escapes)) > done + WINDOW)) {
+            copy_window(at + WINDOW, from + done + WINDOW);
+        }
     } while (escapes != 0);
-    return at + (WINDOW - done);
+    return at + (size - done);
 }
 
 // utf16_rank makes lead bytes comparable: EE and EF start U+E000 to U+FFFF, which UTF-16 puts above the surrogates of
@@ -156,13 +174,16 @@ void CanonicalWriter::quoted(Bytes text) noexcept {
             at = at_;
         }
         const auto left = static_cast<std::size_t>(end - from);
+        if (left >= 2 * LARGE) {
+            const std::uint64_t low = store_window(at, from);
+            const std::uint64_t escapes = low | std::uint64_t{store_window(at + WINDOW, from + WINDOW)} << WINDOW;
+            at = escapes == 0 ? at + LARGE : put_escapes<LARGE>(at, from, escapes);
+            from += LARGE;
+            continue;
+        }
         if (left >= 2 * WINDOW) {
-            const Block first = load_block(from);
-            const Block second = load_block(from + BLOCK_SIZE);
-            store_block(at, first);
-            store_block(at + BLOCK_SIZE, second);
-            const std::uint32_t escapes = escape_mask(first) | escape_mask(second) << BLOCK_SIZE;
-            at = escapes == 0 ? at + WINDOW : put_window(at, from, escapes);
+            const std::uint32_t escapes = store_window(at, from);
+            at = escapes == 0 ? at + WINDOW : put_escapes<WINDOW>(at, from, escapes);
             from += WINDOW;
             continue;
         }

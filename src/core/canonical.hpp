@@ -134,18 +134,16 @@ inline constexpr std::size_t SHORT_STRING = 2 * BLOCK_SIZE;
 inline constexpr std::size_t STRING_ROOM = SHORT_STRING + 2;
 
 // put_short_string writes text of at most SHORT_STRING bytes in quotes and returns the end, or NULL if something in it
-// needs an escape. SHORT_STRING bytes of text have to be readable; STRING_ROOM bytes may be written.
+// needs an escape. SHORT_STRING bytes of text have to be readable; STRING_ROOM bytes may be written. There is no branch
+// on the size: strings of objects that are new are of any size.
 [[gnu::always_inline]] inline char* put_short_string(char* at, const char* text, std::size_t size) noexcept {
     const Block first = load_block(text);
-    std::uint32_t escapes = escape_mask(first);
+    const Block second = load_block(text + BLOCK_SIZE);
     at[0] = '"';
     store_block(at + 1, first);
-    if (size > BLOCK_SIZE) {
-        const Block second = load_block(text + BLOCK_SIZE);
-        store_block(at + 1 + BLOCK_SIZE, second);
-        escapes |= escape_mask(second) << BLOCK_SIZE;
-    }
+    store_block(at + 1 + BLOCK_SIZE, second);
     at[1 + size] = '"';
+    const std::uint64_t escapes = escape_mask(first) | escape_mask(second) << BLOCK_SIZE;
     return (escapes & ((std::uint64_t{1} << size) - 1)) == 0 ? at + size + 2 : nullptr;
 }
 

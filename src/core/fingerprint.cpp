@@ -1,5 +1,6 @@
-// fingerprint.cpp: the only file that includes xxhash.h, inlined.
+// fingerprint.cpp: XXH3, inlined from xxhash.h, for any processor; and the choice of a better variant for long texts.
 #include "core/fingerprint.hpp"
+#include "core/xxh3_variants.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -7,41 +8,81 @@
 namespace idem::core {
 namespace {
 
-Digest big_endian(XXH128_hash_t hash) noexcept {
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, hash);
-    Digest digest{};
-    static_assert(sizeof canonical.digest == 16);
-    std::memcpy(digest.bytes, canonical.digest, sizeof canonical.digest);
-    digest.size = sizeof canonical.digest;
-    return digest;
+constexpr std::size_t SHORT_TEXT = 240; // bytes up to which XXH3 uses no vectors
+
+void put(XXH128_hash_t hash, std::uint64_t* digest) noexcept {
+    digest[0] = hash.high64;
+    digest[1] = hash.low64;
 }
 
-XXH3_state_t* as_state(unsigned char* bytes) noexcept {
-    return reinterpret_cast<XXH3_state_t*>(bytes);
+void hash_once(const void* data, std::size_t size, std::uint64_t* digest) noexcept {
+    put(XXH3_128bits(data, size), digest);
 }
-const XXH3_state_t* as_state(const unsigned char* bytes) noexcept {
-    return reinterpret_cast<const XXH3_state_t*>(bytes);
+
+void update_state(void* state, const void* data, std::size_t size) noexcept {
+    XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, size);
+}
+
+void digest_state(const void* state, std::uint64_t* digest) noexcept {
+    put(XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state)), digest);
+}
+
+constexpr Xxh3Functions FUNCTIONS = {hash_once, update_state, digest_state};
+
+constinit const Xxh3Functions* chosen = nullptr;
+
+const Xxh3Functions* choose() noexcept {
+#if defined(__x86_64__)
+    if (xxh3_avx2() != nullptr && __builtin_cpu_supports("avx2")) {
+        return xxh3_avx2();
+    }
+#endif
+    return &FUNCTIONS;
+}
+
+const Xxh3Functions& functions() noexcept {
+    if (chosen == nullptr) {
+        chosen = choose();
+    }
+    return *chosen;
+}
+
+Digest big_endian(const std::uint64_t* words) noexcept {
+    Digest digest{};
+    for (std::size_t i = 0; i < 16; ++i) {
+        digest.bytes[i] = static_cast<std::uint8_t>(words[i / 8] >> (56 - 8 * (i % 8)));
+    }
+    digest.size = 16;
+    return digest;
 }
 
 } // namespace
 
 Digest xxh3_128(Bytes data) noexcept {
-    return big_endian(XXH3_128bits(data.data(), data.size()));
+    std::uint64_t words[2];
+    if (data.size() <= SHORT_TEXT) {
+        hash_once(data.data(), data.size(), words);
+    } else {
+        functions().hash(data.data(), data.size(), words);
+    }
+    return big_endian(words);
 }
 
 void Xxh3Stream::reset() noexcept {
     static_assert(sizeof(XXH3_state_t) <= STATE_SIZE && alignof(XXH3_state_t) <= STATE_ALIGN);
-    XXH3_INITSTATE(as_state(state_));
-    XXH3_128bits_reset(as_state(state_));
+    auto* const state = reinterpret_cast<XXH3_state_t*>(state_);
+    XXH3_INITSTATE(state);
+    XXH3_128bits_reset(state);
 }
 
 void Xxh3Stream::update(Bytes data) noexcept {
-    XXH3_128bits_update(as_state(state_), data.data(), data.size());
+    functions().update(state_, data.data(), data.size());
 }
 
 Digest Xxh3Stream::digest() const noexcept {
-    return big_endian(XXH3_128bits_digest(as_state(state_)));
+    std::uint64_t words[2];
+    functions().digest(state_, words);
+    return big_endian(words);
 }
 
 } // namespace idem::core

@@ -3,8 +3,8 @@
 // Purpose: the fast payload hash. Seed 0, no prefix, stored big-endian, so that `xxhsum -H128` over the same bytes
 // prints the same 32 hex digits anywhere. Not collision resistant against somebody who picks both inputs: hostile
 // payloads need sha256. Data layout: the streaming state lives where the caller puts it (about 600 bytes, usually the
-// stack); nothing is allocated. xxHash is compiled into fingerprint.cpp only, so the library needs no shared libxxhash
-// and exports no name of it.
+// stack); nothing is allocated. xxHash is compiled into this and xxh3_avx2.cpp only, so the library needs no shared
+// libxxhash and exports no name of it.
 #pragma once
 
 #include "core/types.hpp"

@@ -9,6 +9,17 @@ namespace {
 constexpr std::size_t WORD = sizeof(std::uint64_t);
 constexpr std::uint64_t TOP_BITS = 0x8080808080808080;
 
+// FIRST_BYTES masks the first 0 to 8 bytes; sizes of keys are too irregular to branch on.
+constexpr std::uint64_t FIRST_BYTES[] = {0,
+                                         0xFF00000000000000,
+                                         0xFFFF000000000000,
+                                         0xFFFFFF0000000000,
+                                         0xFFFFFFFF00000000,
+                                         0xFFFFFFFFFF000000,
+                                         0xFFFFFFFFFFFF0000,
+                                         0xFFFFFFFFFFFFFF00,
+                                         0xFFFFFFFFFFFFFFFF};
+
 // rank_bytes replaces the lead bytes EE and EF by FE and FF: U+E000 to U+FFFF come behind the surrogates of F0 to F4.
 std::uint64_t rank_bytes(std::uint64_t prefix) noexcept {
     std::uint64_t ranked = 0;
@@ -28,10 +39,7 @@ std::uint64_t rank_bytes(std::uint64_t prefix) noexcept {
     const std::size_t size = keys.starts[i + 1] - keys.starts[i] - skip;
     std::uint64_t prefix = 0;
     if (static_cast<std::size_t>(keys.readable_end - key) >= WORD) [[likely]] {
-        prefix = __builtin_bswap64(load_word(key));
-        if (size < WORD) {
-            prefix &= ~(~std::uint64_t{0} >> (8 * size));
-        }
+        prefix = __builtin_bswap64(load_word(key)) & FIRST_BYTES[size < WORD ? size : WORD];
     } else {
         for (std::size_t at = 0; at < size && at < WORD; ++at) {
             prefix |= std::uint64_t{static_cast<unsigned char>(key[at])} << (56 - 8 * at);

@@ -105,20 +105,21 @@ alignas(BLOCK_SIZE) extern const std::int16_t FACTORS[2][8];
             static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(digits, digits)))};
 }
 
-// count_smaller sets places[i], for i below count, to how many of the values are smaller than values[i]. Both arrays
-// have room for a multiple of eight; values behind count may be anything.
+// count_smaller sets places[i], for i below count, to how many of the values, which are all different, are smaller than
+// values[i]. Both arrays have room for a multiple of eight; values behind count may be anything.
 [[gnu::always_inline]] inline void count_smaller(const std::int32_t* values, std::uint32_t count,
                                                  std::uint32_t* places) noexcept {
+    const __m128i others = _mm_set1_epi32(static_cast<int>(count) - 1);
     for (std::uint32_t i = 0; i < count; i += 8) {
         const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(values + i));
         const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(values + i + 4));
-        __m128i first_places = _mm_setzero_si128();
-        __m128i second_places = _mm_setzero_si128();
+        __m128i first_places = others;
+        __m128i second_places = others;
         for (std::uint32_t j = 0; j < count; ++j) {
+            // A comparison that holds is -1: what is greater is taken off.
             const __m128i other = _mm_set1_epi32(values[j]);
-            // A comparison that holds is -1.
-            first_places = _mm_sub_epi32(first_places, _mm_cmpgt_epi32(first, other));
-            second_places = _mm_sub_epi32(second_places, _mm_cmpgt_epi32(second, other));
+            first_places = _mm_add_epi32(_mm_cmpgt_epi32(other, first), first_places);
+            second_places = _mm_add_epi32(_mm_cmpgt_epi32(other, second), second_places);
         }
         _mm_storeu_si128(reinterpret_cast<__m128i_u*>(places + i), first_places);
         _mm_storeu_si128(reinterpret_cast<__m128i_u*>(places + i + 4), second_places);
@@ -188,8 +189,8 @@ inline Digits spread_groups(std::uint64_t groups) noexcept {
     return {simd_detail::digits_of_two(apart(groups)), simd_detail::digits_of_two(apart(groups >> 32))};
 }
 
-// count_smaller sets places[i], for i below count, to how many of the values are smaller than values[i]. Both arrays
-// have room for a multiple of eight; values behind count may be anything.
+// count_smaller sets places[i], for i below count, to how many of the values, which are all different, are smaller than
+// values[i]. Both arrays have room for a multiple of eight; values behind count may be anything.
 inline void count_smaller(const std::int32_t* values, std::uint32_t count, std::uint32_t* places) noexcept {
     for (std::uint32_t i = 0; i < count; ++i) {
         places[i] = 0;

@@ -15,7 +15,9 @@ using shapes_detail::BUCKETS;
 using shapes_detail::cache;
 using shapes_detail::WAYS;
 
-constexpr std::size_t SHAPES_SIZE = 256 * 1024; // the arena, in bytes
+// SHAPES_SIZE is the size of the arena in bytes; the system gives memory only for what is used of it.
+constexpr std::size_t SHAPES_SIZE = 1024 * 1024;
+static_assert(MAX_SHAPE_KEYS <= UINT16_MAX);
 
 // text_bound returns the size of the text of a key of size bytes, at most.
 std::size_t text_bound(std::size_t size) {

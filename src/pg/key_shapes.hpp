@@ -43,8 +43,8 @@ struct Shape {
 
 // These bound what is kept, in keys, in bytes of all keys, and in bytes of one key's text. Larger objects are ordered
 // each time.
-inline constexpr std::uint32_t MAX_SHAPE_KEYS = 512;
-inline constexpr std::uint32_t MAX_SHAPE_KEY_BYTES = 8192;
+inline constexpr std::uint32_t MAX_SHAPE_KEYS = 8192;
+inline constexpr std::uint32_t MAX_SHAPE_KEY_BYTES = 128 * 1024;
 inline constexpr std::uint32_t MAX_KEY_TEXT = 256;
 
 namespace shapes_detail {

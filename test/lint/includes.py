@@ -22,9 +22,10 @@ NOT_SHIPPED = set(
 )
 # The server's hash table is a template: whoever wants one includes it, after saying what it is to hold.
 TEMPLATES = {"lib/simplehash.h"}
-# xxHash is compiled into the one file that uses it, and one header speaks the machine's vector instructions.
+# xxHash is compiled into the files that use it, and one header speaks the machine's vector instructions.
 ALSO = {
     "src/core/fingerprint.cpp": {"xxhash.h"},
+    "src/core/xxh3_avx2.cpp": {"xxhash.h"},
     "src/core/simd.hpp": {"emmintrin.h"},
     "src/pg/sha256.cpp": {"openssl/sha.h"},
 }

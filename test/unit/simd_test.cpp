@@ -77,7 +77,10 @@ TEST(Simd, CountsSmaller) {
     for (std::uint32_t count = 1; count <= 32; ++count) {
         std::int32_t values[32];
         for (std::int32_t& value : values) {
-            value = static_cast<std::int32_t>(random()) >> (random() % 32);
+            value = static_cast<std::int32_t>(random() >> (random() % 24) & ~31U);
+        }
+        for (std::int32_t i = 0; i < 32; ++i) {
+            values[i] |= i; // all different
         }
         std::uint32_t places[32];
         idem::core::count_smaller(values, count, places);
