@@ -81,14 +81,8 @@ template <std::size_t size, class Mask>
     std::size_t done = 0;
     do {
         const auto next = static_cast<std::size_t>(std::countr_zero(escapes));
-        at += next - done;
-        done = next;
-        if (static_cast<unsigned char>(from[next]) >= 0x20) [[likely]] {
-            *at++ = '\\'; // the byte itself is the rest of its escape
-        } else {
-            at = put_byte(at, from[next]);
-            ++done;
-        }
+        at = put_byte(at + (next - done), from[next]);
+        done = next + 1;
         escapes &= escapes - 1;
         copy_window(at, from + done);
         if (size > WINDOW && (escapes == 0 || static_cast<std::size_t>(std::countr_zero(escapes)) > done + WINDOW)) {

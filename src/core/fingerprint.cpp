@@ -1,5 +1,6 @@
 // fingerprint.cpp: XXH3, inlined from xxhash.h, for any processor; and the choice of a better variant for long texts.
 #include "core/fingerprint.hpp"
+#include "core/simd.hpp"
 #include "core/xxh3_variants.hpp"
 
 #define XXH_INLINE_ALL
@@ -8,7 +9,7 @@
 namespace idem::core {
 namespace {
 
-constexpr std::size_t SHORT_TEXT = 240; // bytes up to which XXH3 uses no vectors
+constexpr std::size_t LONG_TEXT = 4096; // bytes from which wider vectors earn what it costs to set them up
 
 void put(XXH128_hash_t hash, std::uint64_t* digest) noexcept {
     digest[0] = hash.high64;
@@ -49,9 +50,9 @@ const Xxh3Functions& functions() noexcept {
 
 Digest big_endian(const std::uint64_t* words) noexcept {
     Digest digest{};
-    for (std::size_t i = 0; i < 16; ++i) {
-        digest.bytes[i] = static_cast<std::uint8_t>(words[i / 8] >> (56 - 8 * (i % 8)));
-    }
+    auto* const bytes = reinterpret_cast<char*>(digest.bytes);
+    store_word(bytes, __builtin_bswap64(words[0]));
+    store_word(bytes + sizeof words[0], __builtin_bswap64(words[1]));
     digest.size = 16;
     return digest;
 }
@@ -60,7 +61,7 @@ Digest big_endian(const std::uint64_t* words) noexcept {
 
 Digest xxh3_128(Bytes data) noexcept {
     std::uint64_t words[2];
-    if (data.size() <= SHORT_TEXT) {
+    if (data.size() < LONG_TEXT) {
         hash_once(data.data(), data.size(), words);
     } else {
         functions().hash(data.data(), data.size(), words);

@@ -114,6 +114,8 @@ def main():
         cases.append(hash_documents.webhooks(sys.argv[1]))
     cases = [case for case in cases if ONLY.search(case.name)]
     with psycopg.connect(autocommit=True) as connection:
+        if connection.execute("SELECT to_regproc('idem_hash') IS NULL").fetchone()[0]:
+            connection.execute('CREATE EXTENSION idempotency')
         sizes = load(connection, cases)
         samples = measure(connection, cases)
         rates = text_rates(connection)
