@@ -65,13 +65,16 @@ def small(rng):
             'confirm': rng.random() < 0.5, 'retries': rng.randint(0, 9)}
 
 
-def renamed(rng, value):
-    """renamed returns value with keys of no other object."""
+def renamed(rng, value, names=None):
+    """renamed returns value with keys of no other object; with names, a dict of its own, of no other document."""
+    def name(key):
+        new = f'{word(rng, 1, 2)}{"_" if rng.random() < 0.5 else ""}{word(rng, 1, 3)}'
+        return new if names is None else names.setdefault(key, new)
+
     if isinstance(value, dict):
-        return {f'{word(rng, 1, 2)}{"_" if rng.random() < 0.5 else ""}{word(rng, 1, 3)}': renamed(rng, item)
-                for item in value.values()}
+        return {name(key): renamed(rng, item, names) for key, item in value.items()}
     if isinstance(value, list):
-        return [renamed(rng, item) for item in value]
+        return [renamed(rng, item, names) for item in value]
     return value
 
 
@@ -118,6 +121,9 @@ def synthetic():
             build = make if kind == 'repeated' else lambda make=make, rng=rng: renamed(rng, make())
             rate = {('64 KB', 'repeated'): 2.0, ('64 KB', 'unique'): 1.2}.get((label, kind))
             cases.append(Case(f'order {label}, {kind}', documents(build), rate=rate))
+    rng = random.Random('64 KB unique per document')
+    make = orders(rng, 64 * KIB)
+    cases.append(Case('order 64 KB, unique per document', documents(lambda: renamed(rng, make(), {}))))
     for count in (200, 5000):
         rng = random.Random(count)
         names = list(keyed(rng, count))
