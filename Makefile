@@ -5,6 +5,7 @@
 #   make test-RING         lint, unit, regress, isolation or tap alone; drivers, which make test leaves out
 #   make test-sanitize     all rings of SQL with assertions, then with sanitizers, in the server too
 #   make test-compilers    gcc and clang, -O0 and -O3: the same hashes
+#   make test-neighbours   regress and isolation beside other C++ extensions
 #   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
 #   make bench-instructions  instructions per call           make bench-hash       the payload hash beside others
 #   make fuzz              libFuzzer on src/core, FUZZ_SECONDS (60) a target   make format, lint, clean
@@ -54,7 +55,7 @@ endif
 RINGS = lint unit regress isolation tap
 FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
 
-.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers matrix bench bench-instructions bench-hash fuzz format lint
+.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers test-neighbours matrix bench bench-instructions bench-hash fuzz format lint
 
 demo:
 	@scripts/demo
@@ -67,6 +68,9 @@ test-sanitize:
 	@scripts/test-sanitize
 test-compilers:
 	@scripts/test-compilers
+
+test-neighbours:
+	@scripts/test-neighbours
 matrix:
 	@scripts/matrix
 bench:
