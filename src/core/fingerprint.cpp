@@ -9,7 +9,7 @@
 namespace idem::core {
 namespace {
 
-constexpr std::size_t LONG_TEXT = 4096; // bytes from which wider vectors earn what it costs to set them up
+constexpr std::size_t LONG_TEXT = 241; // bytes from which XXH3 works with vectors
 
 void put(XXH128_hash_t hash, std::uint64_t* digest) noexcept {
     digest[0] = hash.high64;
