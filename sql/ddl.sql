@@ -283,7 +283,7 @@ SELECT pg_temp.after('ALTER TABLE idem_keys DROP COLUMN payload_hash');
 ROLLBACK TO s;
 SELECT pg_temp.after('ALTER TABLE idem_keys RENAME COLUMN payload TO body');
 ROLLBACK TO s;
-SELECT pg_temp.after('ALTER TABLE idem_keys ALTER COLUMN ttl_s TYPE bigint');
+SELECT pg_temp.after('ALTER TABLE idem_keys ALTER COLUMN traceparent TYPE varchar');
 ROLLBACK TO s;
 SELECT pg_temp.after('ALTER TABLE idem_responses DROP COLUMN body_ref');
 ROLLBACK TO s;

@@ -746,8 +746,123 @@ COMMENT ON COLUMN idem_help.summary IS 'What it is for, in a line.';
 COMMENT ON COLUMN idem_help.example IS 'A statement to try; :operation_id and :token are what a claim answered. NULL: none.';
 
 ------------------------------------------------------------------------------------------------------------------------
--- Rights
+-- The sweep: what ages goes, a bounded step a transaction. Called by idem_admin_sweep() and the worker only.
 ------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_sweep_place(place bigint)
+RETURNS tid
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT format('(%s,%s)', place / 2048, place % 2048)::tid;
+END;
+COMMENT ON FUNCTION idem_sweep_place IS
+'internal: The row address (block, line) of a place: block * 2048 + line. Example: SELECT idem_sweep_place(4097)';
+
+CREATE FUNCTION idem_sweep_next(relation regclass, place bigint, width bigint)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT CASE WHEN place + width < pg_relation_size(relation) / current_setting('block_size')::bigint * 2048
+                THEN place + width END;
+END;
+COMMENT ON FUNCTION idem_sweep_next IS
+'internal: The place after a range, NULL at the end of the table. Example: SELECT idem_sweep_next(''pg_class'', 0, 2048)';
+
+CREATE FUNCTION idem_sweep_keys(place bigint, width bigint, batch integer, OUT removed bigint, OUT next_place bigint)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH due AS (
+        SELECT k.operation_id
+          FROM idem_keys k
+          LEFT JOIN idem_policies p ON p.op = k.op
+         CROSS JOIN LATERAL (
+               SELECT coalesce((p.options ->> 'tombstone_ttl')::interval, '0') AS tombstone_ttl,
+                      coalesce((p.options ->> 'grace')::interval, '10 seconds') AS grace,
+                      coalesce(make_interval(secs => k.ttl_s), (p.options ->> 'ttl')::interval, '1 day') AS ttl) o
+         WHERE k.ctid >= idem_sweep_place(place) AND k.ctid < idem_sweep_place(place + width)
+           AND (k.state IN ('c', 'f', 'r') AND k.expires_at + o.tombstone_ttl < clock_timestamp()
+                OR k.state = 'i' AND p.options ->> 'on_stale' = 'retry'
+                   AND k.lease_until + o.grace + o.ttl < clock_timestamp())
+           AND k.token < (extract(epoch FROM clock_timestamp() - interval '1 hour') - 946684800) * 1000000
+         LIMIT batch FOR UPDATE OF k SKIP LOCKED
+    ), answers AS (
+        DELETE FROM idem_responses r USING due WHERE r.operation_id = due.operation_id
+    ), gone AS (
+        DELETE FROM idem_keys k USING due WHERE k.operation_id = due.operation_id RETURNING k.operation_id
+    )
+    SELECT count(*),
+           CASE WHEN count(*) >= batch THEN place
+                ELSE idem_sweep_next('idem_keys'::regclass, place, width) END
+      FROM gone;
+END;
+COMMENT ON FUNCTION idem_sweep_keys IS
+'internal: Remove keys whose ttl and tombstone are over, with their answers, and dead claims of ops with on_stale retry a ttl after they died, in a range of places. What has a token of the last hour stays: without its row the token could be issued again by a clock set back. Example: SELECT * FROM idem_sweep_keys(0, 2048, 1000)';
+
+CREATE FUNCTION idem_sweep_answers(place bigint, width bigint, batch integer, OUT removed bigint, OUT next_place bigint)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH due AS (
+        SELECT r.operation_id, r.token
+          FROM idem_responses r
+         WHERE r.ctid >= idem_sweep_place(place) AND r.ctid < idem_sweep_place(place + width)
+           AND NOT EXISTS (SELECT FROM idem_keys k WHERE k.operation_id = r.operation_id AND k.token = r.token)
+         LIMIT batch FOR UPDATE OF r SKIP LOCKED
+    ), gone AS (
+        DELETE FROM idem_responses r USING due
+         WHERE r.operation_id = due.operation_id AND r.token = due.token
+        RETURNING r.operation_id
+    )
+    SELECT count(*),
+           CASE WHEN count(*) >= batch THEN place
+                ELSE idem_sweep_next('idem_responses'::regclass, place, width) END
+      FROM gone;
+END;
+COMMENT ON FUNCTION idem_sweep_answers IS
+'internal: Remove answers of a former life of a key, in a range of places. Example: SELECT * FROM idem_sweep_answers(0, 2048, 1000)';
+
+CREATE FUNCTION idem_sweep_leases(place bigint, width bigint, batch integer, OUT removed bigint, OUT next_place bigint)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH hints AS MATERIALIZED (
+        SELECT l.ctid AS place, l.operation_id
+          FROM idem_leases l
+         WHERE l.ctid >= idem_sweep_place(place) AND l.ctid < idem_sweep_place(place + width)
+    ), lapsed AS (
+        SELECT k.operation_id
+          FROM (SELECT DISTINCT h.operation_id FROM hints h) h
+          JOIN idem_keys k ON k.operation_id = h.operation_id
+          LEFT JOIN idem_policies p ON p.op = k.op
+         WHERE k.state = 'i'
+           AND k.lease_until + coalesce((p.options ->> 'grace')::interval, '10 seconds') < clock_timestamp()
+           AND p.options ->> 'on_stale' IS DISTINCT FROM 'retry'
+         LIMIT batch FOR UPDATE OF k SKIP LOCKED
+    ), unknown AS (
+        UPDATE idem_keys k
+           SET state = 'u', updated_at = clock_timestamp(), evidence = coalesce(k.evidence, '{"lease_over": true}')
+          FROM lapsed
+         WHERE k.operation_id = lapsed.operation_id
+        RETURNING k.operation_id
+    ), stale AS (
+        SELECT h.place
+          FROM hints h
+         WHERE NOT EXISTS (SELECT FROM idem_keys k WHERE k.operation_id = h.operation_id AND k.state IN ('i', 'u'))
+         LIMIT batch
+    ), gone AS (
+        DELETE FROM idem_leases l
+         WHERE l.ctid = ANY (ARRAY(SELECT s.place FROM stale s))
+        RETURNING l.operation_id
+    )
+    SELECT c.unknown + c.gone,
+           CASE WHEN c.unknown >= batch OR c.gone >= batch THEN place
+                ELSE idem_sweep_next('idem_leases'::regclass, place, width) END
+      FROM (SELECT (SELECT count(*) FROM unknown), (SELECT count(*) FROM gone)) AS c (unknown, gone);
+END;
+COMMENT ON FUNCTION idem_sweep_leases IS
+'internal: Write down as indeterminate what lapsed, unless its op has on_stale retry, and remove hints at what is finished, in a range of places. A hint of a key that runs, or whose fate is unknown, stays. Example: SELECT * FROM idem_sweep_leases(0, 2048, 1000)';
 
 CREATE FUNCTION idem_admin_prune_profiles()
 RETURNS TABLE (op text, version integer)
@@ -765,6 +880,99 @@ END;
 COMMENT ON FUNCTION idem_admin_prune_profiles IS
 'admin: Remove versions of profiles that no key uses, and return them. A version is kept for a day after its successor was made, because a transaction that is still open may have claimed under it. Reads all of idem_keys. To be called by the owner of the extension. Example: SELECT * FROM idem_admin_prune_profiles()';
 
+CREATE FUNCTION idem_sweep_profiles(batch integer)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT count(*) FROM idem_admin_prune_profiles();
+END;
+COMMENT ON FUNCTION idem_sweep_profiles IS
+'internal: Remove versions of payload rules that no key uses; there are few, whatever batch says. Example: SELECT idem_sweep_profiles(1000)';
+
+CREATE FUNCTION idem_sweep_step(
+    task text, ranged boolean, place bigint, width bigint, batch integer,
+    OUT removed bigint, OUT next_place bigint, OUT failed boolean)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    here name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'idempotency');
+BEGIN
+    failed := false;
+    IF ranged THEN
+        EXECUTE format('SELECT s.removed, s.next_place FROM %I.%I($1, $2, $3) s', here, 'idem_sweep_' || task)
+           INTO removed, next_place USING place, width, batch;
+    ELSE
+        EXECUTE format('SELECT %I.%I($1)', here, 'idem_sweep_' || task) INTO removed USING batch;
+        next_place := CASE WHEN removed >= batch THEN 0 END;
+    END IF;
+EXCEPTION
+WHEN transaction_rollback OR insufficient_resources OR operator_intervention OR lock_not_available
+     OR read_only_sql_transaction THEN
+    RAISE; -- no row is to blame
+WHEN OTHERS THEN
+    removed := 0;
+    failed := true;
+END
+$$;
+COMMENT ON FUNCTION idem_sweep_step IS
+'internal: One step of the sweep, inside an EXCEPTION block, so that a row whose trigger raises holds up no other: failed says that nothing was changed. Runs with the rights of the owner of the extension. Example: SELECT * FROM idem_sweep_step(''keys'', true, 0, 2048, 1000)';
+
+CREATE PROCEDURE idem_admin_sweep(
+    budget interval DEFAULT NULL,
+    INOUT removed bigint DEFAULT NULL, INOUT failed bigint DEFAULT NULL, INOUT finished boolean DEFAULT NULL,
+    INOUT detail jsonb DEFAULT NULL)
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'idem_admin_sweep_v1';
+COMMENT ON PROCEDURE idem_admin_sweep IS
+'admin: Remove what no promise needs any more, and write down as indeterminate what lapsed: the worker''s work, by hand or from pg_cron. Commits after each batch (idempotency.batch_size rows), waits for no row, and stops at the end or after budget (NULL: 10 seconds; up to 1 day).
+removed: rows removed or changed. failed: rows that could not go, because a trigger or a foreign key of yours refused. finished: the end was reached. detail: rows by task. Errors: 25001 inside a transaction block, 22023, 25006. Example: CALL idem_admin_sweep(budget => ''1 minute'')';
+
+CREATE FUNCTION idem_sweep_actor(actor text, OUT removed bigint, OUT kept bigint)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH due AS (
+        SELECT k.operation_id, k.state IN ('c', 'f', 'r')
+               AND k.token < (extract(epoch FROM clock_timestamp() - interval '1 hour') - 946684800) * 1000000 AS over
+          FROM idem_keys k
+         WHERE k.actor = idem_sweep_actor.actor
+           FOR UPDATE OF k
+    ), answers AS (
+        DELETE FROM idem_responses r USING due WHERE r.operation_id = due.operation_id AND due.over
+    ), gone AS (
+        DELETE FROM idem_keys k USING due WHERE k.operation_id = due.operation_id AND due.over
+        RETURNING k.operation_id
+    )
+    SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM due WHERE NOT due.over);
+END;
+COMMENT ON FUNCTION idem_sweep_actor IS
+'internal: What idem_admin_forget() does. Example: SELECT removed, kept FROM idem_sweep_actor(''tenant-7'')';
+
+CREATE FUNCTION idem_admin_forget(actor text, OUT removed bigint, OUT kept bigint)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    here name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'idempotency');
+BEGIN
+    IF actor IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'actor must not be null';
+    END IF;
+    EXECUTE format('SELECT s.removed, s.kept FROM %I.idem_sweep_actor($1) s', here) INTO removed, kept USING actor;
+END
+$$;
+COMMENT ON FUNCTION idem_admin_forget IS
+'admin: Remove all finished keys and answers of an actor before their time: each of its requests is a new one afterwards. Reads all of idem_keys, in one transaction.
+kept: keys that stay, because they run, their fate is unknown (resolve them first), or their token is of the last hour (call again later). Example: SELECT removed, kept FROM idem_admin_forget(''tenant-7'')';
+
+------------------------------------------------------------------------------------------------------------------------
+-- Rights
+------------------------------------------------------------------------------------------------------------------------
+
 CREATE FUNCTION idem_admin_grant(grantee name, level text)
 RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -780,7 +988,8 @@ DECLARE
                               'idem_json_leaves'];
     client text[] := ARRAY['idem_claim', 'idem_claim_plain', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
                            'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
-    admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve'];
+    admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve', 'idem_admin_sweep', 'idem_sweep_step',
+                          'idem_admin_forget'];
     functions text[] := everybody;
     relations text[] := ARRAY['idem_help', 'idem_policy_options'];
     statement text;
@@ -807,7 +1016,7 @@ BEGIN
         SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', here, t, grantee)
           FROM unnest(ARRAY['idem_result', 'idem_response', 'idem_http', 'idem_policy']) AS t
         UNION ALL
-        SELECT format('GRANT EXECUTE ON FUNCTION %I.%I TO %I', here, f, grantee) FROM unnest(functions) AS f
+        SELECT format('GRANT EXECUTE ON ROUTINE %I.%I TO %I', here, f, grantee) FROM unnest(functions) AS f
         UNION ALL
         SELECT format('GRANT SELECT ON %I.%I TO %I', here, r, grantee) FROM unnest(relations) AS r
     LOOP
@@ -818,7 +1027,7 @@ END
 $$;
 COMMENT ON FUNCTION idem_admin_grant IS
 'admin: Give a role what its level needs, and nothing on the tables that hold requests and answers; returns the statements it ran. To be called by the owner of the extension.
-level: client (claim and finish), relay (helpers only, until there is an outbox), monitor (policies and what is unfinished), admin (client and monitor, set policies, resolve). Errors: 22004, 22023, 42501. Example: SELECT * FROM idem_admin_grant(''payments_api'', ''client'')';
+level: client (claim and finish), relay (helpers only, until there is an outbox), monitor (policies and what is unfinished), admin (client and monitor, set policies, resolve, sweep, forget). Errors: 22004, 22023, 42501. Example: SELECT * FROM idem_admin_grant(''payments_api'', ''client'')';
 
 REVOKE ALL ON TYPE idem_result, idem_response, idem_http, idem_policy FROM PUBLIC;
 REVOKE ALL ON FUNCTION
@@ -827,5 +1036,8 @@ REVOKE ALL ON FUNCTION
     idem_http_key, idem_canonical, idem_hash, idem_hash_text, idem_payload_jcs_safe, idem_unicode_version,
     idem_policy_resolve, idem_policies_changed, idem_policy_options_rows, idem_payload_form, idem_payload_explain,
     idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant,
-    idem_claim_plain, idem_claim_support
+    idem_claim_plain, idem_claim_support, idem_sweep_place, idem_sweep_next, idem_sweep_keys, idem_sweep_answers,
+    idem_sweep_leases, idem_sweep_profiles, idem_sweep_step, idem_sweep_actor,
+    idem_admin_forget
 FROM PUBLIC;
+REVOKE ALL ON PROCEDURE idem_admin_sweep FROM PUBLIC;

@@ -9,6 +9,13 @@
 
 namespace idem::engine {
 
+const char* reason_unknown(const pg::KeyRow& row) {
+    JsonbValue value;
+    const bool swept = row.evidence != nullptr && JB_ROOT_IS_OBJECT(row.evidence) &&
+                       getKeyJsonValueFromContainer(&row.evidence->root, "lease_over", 10, &value) != nullptr;
+    return row.state == core::State::INDETERMINATE && !swept ? "reported" : "lease_over";
+}
+
 Jsonb* detail_of_answer(const pg::KeyRow& row, Jsonb* evidence, const pg::Answer& answer, bool payload_differs) {
     Detail detail;
     if (answer.body_omitted)

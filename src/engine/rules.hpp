@@ -27,10 +27,9 @@ inline CommandId current_statement() {
     return ActiveSnapshotSet() ? GetActiveSnapshot()->curcid : InvalidCommandId;
 }
 
-// reason_unknown says why the fate of an operation is unknown: somebody reported it so, or its lease ran out.
-inline const char* reason_unknown(const pg::KeyRow& row) {
-    return row.state == core::State::INDETERMINATE ? "reported" : "lease_over";
-}
+// reason_unknown says why the fate of an operation is unknown: somebody reported it so, or its lease ran out, which the
+// sweep writes down as evidence.
+const char* reason_unknown(const pg::KeyRow& row);
 
 // detail_of_answer says of a stored answer what the frozen columns cannot: the same for the first answer and each
 // replay, but for payload_differs. Null where there is nothing to say.

@@ -313,6 +313,14 @@ void error_execute_in_lease_mode() {
     pg_unreachable();
 }
 
+void error_sweep_in_transaction() {
+    ereport(ERROR,
+            (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION), errmsg("idem_admin_sweep cannot run inside a transaction block"),
+             errdetail("It commits after each batch."),
+             errhint("CALL it as a statement of its own, in autocommit, and not from a function.")));
+    pg_unreachable();
+}
+
 void error_malformed_headers() {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("malformed headers"),
                     errhint("Give an array of [name, value] pairs, or an object of names and values.")));

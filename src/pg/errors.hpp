@@ -73,6 +73,9 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_handler_result(const char* handler);
 [[noreturn]] void error_execute_in_lease_mode();
 
+// The sweep.
+[[noreturn]] void error_sweep_in_transaction();
+
 // Headers and HTTP responses. Positions count from 1; header text is never shown.
 [[noreturn]] void error_malformed_headers();
 [[noreturn]] void error_header_name(int position);

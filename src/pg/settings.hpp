@@ -6,8 +6,12 @@
 namespace idem::pg {
 
 namespace settings {
+// batch_size: rows that one transaction of the sweep may change, 1 to 100,000.
+extern int batch_size;
 // require_policy: an op without a policy is rejected (reason unknown_op) instead of getting the default policy.
 extern bool require_policy;
+// sweep_rate: rows a second that the sweep may change. 0: as many as it can.
+extern int sweep_rate;
 } // namespace settings
 
 // define_settings registers the settings and reserves the prefix idempotency.
