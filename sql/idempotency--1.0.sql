@@ -773,7 +773,22 @@ CREATE FUNCTION idem_sweep_keys(place bigint, width bigint, batch integer, OUT r
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    WITH due AS (
+    WITH other_ttl AS MATERIALIZED (
+        SELECT k.operation_id, k.completed_at + o.ttl AS expires_at
+          FROM idem_keys k
+          JOIN idem_policies p ON p.op = k.op AND p.updated_at > k.completed_at
+         CROSS JOIN LATERAL (
+               SELECT make_interval(secs => extract(epoch FROM (p.options ->> 'ttl')::interval)::double precision)) o (ttl)
+         WHERE k.ctid >= idem_sweep_place(place) AND k.ctid < idem_sweep_place(place + width)
+           AND k.state IN ('c', 'f') AND k.ttl_s IS NULL AND k.expires_at <> k.completed_at + o.ttl
+         LIMIT batch FOR UPDATE OF k SKIP LOCKED
+    ), changed AS (
+        UPDATE idem_keys k
+           SET expires_at = n.expires_at, updated_at = clock_timestamp()
+          FROM other_ttl n
+         WHERE k.operation_id = n.operation_id
+        RETURNING k.operation_id
+    ), due AS (
         SELECT k.operation_id
           FROM idem_keys k
           LEFT JOIN idem_policies p ON p.op = k.op
@@ -786,19 +801,20 @@ BEGIN ATOMIC
                 OR k.state = 'i' AND p.options ->> 'on_stale' = 'retry'
                    AND k.lease_until + o.grace + o.ttl < clock_timestamp())
            AND k.token < (extract(epoch FROM clock_timestamp() - interval '1 hour') - 946684800) * 1000000
+           AND NOT EXISTS (SELECT FROM other_ttl n WHERE n.operation_id = k.operation_id)
          LIMIT batch FOR UPDATE OF k SKIP LOCKED
     ), answers AS (
         DELETE FROM idem_responses r USING due WHERE r.operation_id = due.operation_id
     ), gone AS (
         DELETE FROM idem_keys k USING due WHERE k.operation_id = due.operation_id RETURNING k.operation_id
     )
-    SELECT count(*),
-           CASE WHEN count(*) >= batch THEN place
+    SELECT c.changed + c.gone,
+           CASE WHEN c.changed >= batch OR c.gone >= batch THEN place
                 ELSE idem_sweep_next('idem_keys'::regclass, place, width) END
-      FROM gone;
+      FROM (SELECT (SELECT count(*) FROM changed), (SELECT count(*) FROM gone)) AS c (changed, gone);
 END;
 COMMENT ON FUNCTION idem_sweep_keys IS
-'internal: Remove keys whose ttl and tombstone are over, with their answers, and dead claims of ops with on_stale retry a ttl after they died, in a range of places. What has a token of the last hour stays: without its row the token could be issued again by a clock set back. Example: SELECT * FROM idem_sweep_keys(0, 2048, 1000)';
+'internal: In a range of places, give answers the ttl their op has now, where it changed since and the claim asked for no other; remove keys whose ttl and tombstone are over, with their answers, and dead claims of ops with on_stale retry a ttl after they died. What has a token of the last hour stays: without its row the token could be issued again by a clock set back. Example: SELECT * FROM idem_sweep_keys(0, 2048, 1000)';
 
 CREATE FUNCTION idem_sweep_answers(place bigint, width bigint, batch integer, OUT removed bigint, OUT next_place bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE

@@ -95,6 +95,19 @@ SELECT count(*) FROM idem_responses r JOIN idem_keys k USING (operation_id) WHER
 CALL idem_admin_sweep();
 SELECT r.body FROM idem_responses r JOIN idem_keys k USING (operation_id) WHERE k.actor = 'd';
 
+-- another ttl reaches the answers that are there, but for those that asked for their own
+SELECT op FROM idem_set_policy('ttl', 'default', '{"ttl": "10 days", "wait": "0"}');
+SELECT count(r.outcome) FROM unnest(ARRAY['plain', 'own']) k, idem_claim('f', 'ttl', k, '{}', ttl => CASE k WHEN 'own' THEN interval '5 days' END) c,
+    idem_complete(c.operation_id, c.token, body => 'x') r;
+SELECT op FROM idem_set_policy('ttl', 'default', '{"ttl": "90 days", "wait": "0"}');
+CALL idem_admin_sweep();
+SELECT r.key, r.outcome, r.expires_at - r.completed_at AS ttl FROM unnest(ARRAY['plain', 'own']) k, idem_lookup('f', 'ttl', k) r;
+SELECT count(make_old('2 days', operation_id)) FROM idem_keys WHERE actor = 'f';
+SELECT op FROM idem_set_policy('ttl', 'default', '{"ttl": "1 minute", "wait": "0"}');
+CALL idem_admin_sweep();
+CALL idem_admin_sweep();
+SELECT key, expires_at - completed_at AS ttl FROM idem_keys WHERE actor = 'f';
+
 -- settings of the session change nothing
 SET default_transaction_isolation = 'serializable';
 SET search_path = pg_temp;

@@ -192,9 +192,9 @@ Result conflict(const Attempt& attempt, const pg::KeyRow& row) {
     return result;
 }
 
-Result replay(const Attempt& attempt, const pg::KeyRow& row) {
+bool replay(const Attempt& attempt, const pg::KeyRow& row, Result* result) {
     const bool differs = !attempt.session.policy.compare_payload && !payload_matches(attempt, row);
-    return replay_result(attempt.session.installation, row, differs);
+    return replay_result(attempt.session.installation, row, differs, result);
 }
 
 Result indeterminate(const pg::KeyRow& row) {
@@ -411,11 +411,19 @@ Look acquire(Attempt& attempt, const pg::KeyRow& judged) {
     return answer(update_key(attempt, row, verdict));
 }
 
+Look answer_replay(Attempt& attempt, const pg::KeyRow& row) {
+    Result result{};
+    if (replay(attempt, row, &result))
+        return answer(result);
+    check_answer_gone(attempt.session.reader, row);
+    return again();
+}
+
 Look answer_of(Attempt& attempt, const pg::KeyRow& row, core::ClaimVerdict verdict) {
     switch (verdict) {
     case core::ClaimVerdict::EXPIRED: return answer(expired(row));
     case core::ClaimVerdict::CONFLICT: return answer(conflict(attempt, row));
-    case core::ClaimVerdict::REPLAY: return answer(replay(attempt, row));
+    case core::ClaimVerdict::REPLAY: return answer_replay(attempt, row);
     case core::ClaimVerdict::INDETERMINATE: return answer(indeterminate(row));
     case core::ClaimVerdict::RUNNING:
         return wait_for(attempt, InvalidTransactionId, row.lease_until + attempt.session.policy.grace);

@@ -30,7 +30,9 @@ Result with_evidence(const pg::KeyRow& row, core::Outcome outcome, core::State s
     return result;
 }
 
-Result describe(const pg::Installation& installation, const pg::KeyRow& row) {
+Result look(const pg::Installation& installation, pg::KeyReader& reader, const core::OperationId& id);
+
+Result describe(const pg::Installation& installation, pg::KeyReader& reader, const pg::KeyRow& row) {
     core::Policy policy;
     (void)pg::load_policy(installation.policies, pg::bytes_of(row.op), &policy);
     const core::RowFacts facts{.state = row.state,
@@ -41,7 +43,13 @@ Result describe(const pg::Installation& installation, const pg::KeyRow& row) {
                                .attempt_matches = false};
     switch (core::judge_claim(facts, claim_rules(policy), GetCurrentTimestamp())) {
     case core::ClaimVerdict::EXPIRED: return result_of_row(row, core::Outcome::EXPIRED, row.state);
-    case core::ClaimVerdict::REPLAY: return replay_result(installation, row, false);
+    case core::ClaimVerdict::REPLAY: {
+        Result result{};
+        if (replay_result(installation, row, false, &result))
+            return result;
+        check_answer_gone(reader, row);
+        return look(installation, reader, row.id);
+    }
     case core::ClaimVerdict::NEW_LIFE: return unknown();
     case core::ClaimVerdict::RECLAIM: return with_evidence(row, core::Outcome::RELEASED, row.state);
     case core::ClaimVerdict::TAKE_OVER:
@@ -59,11 +67,16 @@ Result describe(const pg::Installation& installation, const pg::KeyRow& row) {
     return result;
 }
 
+// look asks again where the answer was swept between the look at the key and the look for the answer.
+Result look(const pg::Installation& installation, pg::KeyReader& reader, const core::OperationId& id) {
+    return pg::probe_snapshot(reader, id) ? describe(installation, reader, pg::read_row(reader)) : unknown();
+}
+
 } // namespace
 
 Result lookup(const pg::Installation& installation, const core::OperationId& id) {
     pg::KeyReader reader = pg::open_reader(installation.keys, AccessShareLock);
-    const Result result = pg::probe_snapshot(reader, id) ? describe(installation, pg::read_row(reader)) : unknown();
+    const Result result = look(installation, reader, id);
     pg::close_reader(reader);
     return result;
 }

@@ -29,13 +29,21 @@ Jsonb* detail_of_answer(const pg::KeyRow& row, Jsonb* evidence, const pg::Answer
     return finish(detail);
 }
 
-Result replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs) {
-    Result result = result_of_row(row, core::Outcome::REPLAY, row.state);
-    if (!pg::read_answer(installation.responses, row.id, row.token, &result.answer))
+bool replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs, Result* result) {
+    *result = result_of_row(row, core::Outcome::REPLAY, row.state);
+    if (!pg::read_answer(installation.responses, row.id, row.token, &result->answer))
+        return false;
+    result->has_answer = true;
+    result->detail = detail_of_answer(row, row.evidence, result->answer, payload_differs);
+    return true;
+}
+
+void check_answer_gone(pg::KeyReader& reader, const pg::KeyRow& row) {
+    ItemPointerData tid = row.tid;
+    if (pg::probe_latest(reader, row.id) && ItemPointerEquals(&tid, &reader.slot->tts_tid))
         pg::error_answer_missing(row.id);
-    result.has_answer = true;
-    result.detail = detail_of_answer(row, row.evidence, result.answer, payload_differs);
-    return result;
+    if (IsolationUsesXactSnapshot())
+        pg::error_serialization();
 }
 
 } // namespace idem::engine

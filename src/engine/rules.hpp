@@ -35,7 +35,11 @@ const char* reason_unknown(const pg::KeyRow& row);
 // replay, but for payload_differs. Null where there is nothing to say.
 Jsonb* detail_of_answer(const pg::KeyRow& row, Jsonb* evidence, const pg::Answer& answer, bool payload_differs);
 
-// replay_result answers with the stored answer of a completed or failed key. Raises XX001 when it is not there.
-Result replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs);
+// replay_result answers with the stored answer of a completed or failed key. False when it is not there.
+bool replay_result(const pg::Installation& installation, const pg::KeyRow& row, bool payload_differs, Result* result);
+
+// check_answer_gone is for a key that was found answered and whose answer was not there then: it may have ended in
+// between and been swept, and the caller looks again. Raises XX001 where the key is still the same.
+void check_answer_gone(pg::KeyReader& reader, const pg::KeyRow& row);
 
 } // namespace idem::engine
