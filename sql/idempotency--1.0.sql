@@ -946,6 +946,47 @@ COMMENT ON PROCEDURE idem_admin_sweep IS
 'admin: Remove what no promise needs any more, and write down as indeterminate what lapsed: the worker''s work, by hand or from pg_cron. Commits after each batch (idempotency.batch_size rows), waits for no row, and stops at the end or after budget (NULL: 10 seconds; up to 1 day).
 removed: rows removed or changed. failed: rows that could not go, because a trigger or a foreign key of yours refused. finished: the end was reached. detail: rows by task. Errors: 25001 inside a transaction block, 22023, 25006. Example: CALL idem_admin_sweep(budget => ''1 minute'')';
 
+CREATE FUNCTION idem_worker_rows()
+RETURNS TABLE (
+    database oid, launcher integer, state text, pid integer, started_at timestamptz, ended_at timestamptz,
+    next_run timestamptz, passes bigint, rows bigint, last_rows bigint, failed_rows bigint, errors integer, task text,
+    block bigint)
+LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'idem_worker_rows_v1';
+COMMENT ON FUNCTION idem_worker_rows IS
+'internal: What idem_worker_status() and idem_sweep_progress show, by database OID. Errors: 55000 without preload. Example: SELECT database, state FROM idem_worker_rows()';
+
+CREATE FUNCTION idem_worker_status()
+RETURNS TABLE (
+    database name, launcher integer, state text, started_at timestamptz, ended_at timestamptz, duration interval,
+    next_run timestamptz, passes bigint, rows bigint, last_rows bigint, failed_rows bigint, errors integer)
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT d.datname, w.launcher, w.state, w.started_at, w.ended_at,
+           CASE WHEN w.ended_at >= w.started_at THEN w.ended_at - w.started_at END,
+           w.next_run, w.passes, w.rows, w.last_rows, w.failed_rows, w.errors
+      FROM idem_worker_rows() w
+      JOIN pg_database d ON d.oid = w.database
+     ORDER BY d.datname;
+END;
+COMMENT ON FUNCTION idem_worker_status IS
+'admin: What the background worker did in each database since the server started, and when it comes again. launcher: its process, NULL when it is not alive. state: idle, starting, sweeping, failed, not visited, not served (no extension there when it looked). duration: of the last visit; passes: how often it reached the end; rows, last_rows: removed or changed in all and in the last visit; failed_rows: that could not go in the last pass; errors: failed visits in a row. Errors: 55000 without preload. Example: SELECT database, state, ended_at, rows, next_run FROM idem_worker_status()';
+
+CREATE VIEW idem_sweep_progress AS
+SELECT w.pid, d.datname, w.task, w.block, w.last_rows AS rows, w.started_at
+  FROM idem_worker_rows() w
+  JOIN pg_catalog.pg_database d ON d.oid = w.database
+ WHERE w.state = 'sweeping';
+COMMENT ON VIEW idem_sweep_progress IS
+'admin: The sweepers that work now. Errors: 55000 without preload. Example: SELECT datname, task, block, rows FROM idem_sweep_progress';
+COMMENT ON COLUMN idem_sweep_progress.pid IS 'Process of the sweeper.';
+COMMENT ON COLUMN idem_sweep_progress.datname IS 'Database it is in.';
+COMMENT ON COLUMN idem_sweep_progress.task IS 'What it removes: leases, keys, answers, profiles.';
+COMMENT ON COLUMN idem_sweep_progress.block IS 'Block of the task''s table where it is.';
+COMMENT ON COLUMN idem_sweep_progress.rows IS 'Rows removed or changed in this visit.';
+COMMENT ON COLUMN idem_sweep_progress.started_at IS 'When the visit began.';
+
 CREATE FUNCTION idem_sweep_actor(actor text, OUT removed bigint, OUT kept bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -1021,7 +1062,8 @@ BEGIN
         functions := functions || client;
     END IF;
     IF level IN ('monitor', 'admin') THEN
-        relations := relations || ARRAY['idem_policies', 'idem_profiles', 'idem_unfinished'];
+        relations := relations || ARRAY['idem_policies', 'idem_profiles', 'idem_unfinished', 'idem_sweep_progress'];
+        functions := functions || ARRAY['idem_worker_status', 'idem_worker_rows'];
     END IF;
     IF level = 'admin' THEN
         functions := functions || admin;
@@ -1054,6 +1096,6 @@ REVOKE ALL ON FUNCTION
     idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant,
     idem_claim_plain, idem_claim_support, idem_sweep_place, idem_sweep_next, idem_sweep_keys, idem_sweep_answers,
     idem_sweep_leases, idem_sweep_profiles, idem_sweep_step, idem_sweep_actor,
-    idem_admin_forget
+    idem_admin_forget, idem_worker_rows, idem_worker_status
 FROM PUBLIC;
 REVOKE ALL ON PROCEDURE idem_admin_sweep FROM PUBLIC;

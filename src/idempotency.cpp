@@ -1,11 +1,14 @@
 // idempotency.cpp: the library's front door: the magic block and a table of contents.
 //
-// Loaded by shared_preload_libraries it also asks for shared memory, so that waiters are woken instead of polling.
+// Loaded by shared_preload_libraries it also asks for shared memory, so that waiters are woken instead of polling,
+// and starts a background worker that removes what is over.
 // Loaded later, by the first call of a function, everything else works the same.
 #include "pg/server.hpp"
 #include "pg/boundary.hpp"
 #include "pg/settings.hpp"
 #include "pg/wakeup.hpp"
+#include "worker/launcher.hpp"
+#include "worker/slots.hpp"
 
 extern "C" {
 IDEM_EXPORT const Pg_magic_struct* Pg_magic_func(void);
@@ -22,6 +25,7 @@ void request_memory() {
     if (previous_request_hook != nullptr)
         previous_request_hook();
     idem::pg::request_wakeup_memory();
+    idem::worker::request_slot_memory();
 }
 
 void attach_memory() {
@@ -29,6 +33,7 @@ void attach_memory() {
         previous_startup_hook();
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     idem::pg::attach_wakeup_memory();
+    idem::worker::attach_slot_memory();
     LWLockRelease(AddinShmemInitLock);
 }
 
@@ -42,4 +47,5 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     previous_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
+    idem::worker::register_launcher();
 }

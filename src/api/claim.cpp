@@ -9,6 +9,7 @@
 #include "pg/boundary.hpp"
 #include "pg/errors.hpp"
 #include "pg/installation.hpp"
+#include "worker/slots.hpp"
 
 namespace idem::api {
 
@@ -64,6 +65,7 @@ engine::Result claim_or_reject(engine::ClaimSession& session, const engine::Clai
 }
 
 Datum answer_claim(FunctionCallInfo fcinfo, const engine::ClaimRequest& request) {
+    worker::note_claim();
     const pg::Installation installation = pg::installation_of(fcinfo);
     engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait, "idem_claim()");
     const Datum datum = engine::result_datum(installation, claim_or_reject(session, request));
@@ -179,6 +181,7 @@ IDEM_FUNCTION(idem_claim_many_v1) {
     api::Item* items = api::read_items(fcinfo, &count);
     const pg::Installation installation = pg::installation_of(fcinfo);
     if (count > 0) {
+        worker::note_claim();
         engine::ClaimSession session =
             engine::begin_claims(installation, items[0].request.op, items[0].request.wait, "idem_claim_many()");
         api::claim_items(session, items, count);

@@ -9,6 +9,7 @@
 #include "pg/server.hpp"
 #include "pg/boundary.hpp"
 #include "pg/installation.hpp"
+#include "worker/slots.hpp"
 
 namespace idem::api {
 
@@ -54,6 +55,7 @@ IDEM_FUNCTION(idem_execute_v1) {
     const engine::ClaimRequest request = api::execute_arguments(fcinfo);
     const text* handler = api::optional_text(fcinfo, api::HANDLER);
     const pg::Installation installation = pg::installation_of(fcinfo);
+    worker::note_claim();
     engine::ClaimSession session = engine::begin_claims(installation, request.op, request.wait, "idem_execute()");
     engine::Result result;
     if (!engine::rejects(session, request, &result))

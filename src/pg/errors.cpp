@@ -321,6 +321,13 @@ void error_sweep_in_transaction() {
     pg_unreachable();
 }
 
+void error_not_preloaded(const char* function) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("%s needs the library to be preloaded", function),
+                    errhint("Add idempotency to shared_preload_libraries and restart.")));
+    pg_unreachable();
+}
+
 void error_malformed_headers() {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("malformed headers"),
                     errhint("Give an array of [name, value] pairs, or an object of names and values.")));

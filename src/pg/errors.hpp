@@ -75,6 +75,7 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 
 // The sweep.
 [[noreturn]] void error_sweep_in_transaction();
+[[noreturn]] void error_not_preloaded(const char* function);
 
 // Headers and HTTP responses. Positions count from 1; header text is never shown.
 [[noreturn]] void error_malformed_headers();

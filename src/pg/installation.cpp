@@ -66,7 +66,14 @@ void forget_installation(Datum, Oid relid) {
         cached_valid = false;
 }
 
-void check_version() {
+// Extension is the row of pg_extension: schema InvalidOid when there is none; version palloc'd.
+struct Extension {
+    Oid schema;
+    const char* version;
+};
+
+Extension read_extension() {
+    Extension found{InvalidOid, ""};
     Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
     ScanKeyData condition;
     ScanKeyInit(&condition, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("idempotency"));
@@ -75,12 +82,18 @@ void check_version() {
     if (HeapTupleIsValid(tuple)) {
         bool is_null;
         const Datum version = heap_getattr(tuple, Anum_pg_extension_extversion, RelationGetDescr(extensions), &is_null);
-        const char* installed = is_null ? "" : TextDatumGetCString(version);
-        if (std::strcmp(installed, SCRIPT_VERSION) != 0)
-            error_version(installed, SCRIPT_VERSION);
+        found.version = is_null ? "" : TextDatumGetCString(version);
+        found.schema = reinterpret_cast<const FormData_pg_extension*>(GETSTRUCT(tuple))->extnamespace;
     }
     systable_endscan(scan);
     table_close(extensions, AccessShareLock);
+    return found;
+}
+
+void check_version() {
+    const Extension extension = read_extension();
+    if (OidIsValid(extension.schema) && std::strcmp(extension.version, SCRIPT_VERSION) != 0)
+        error_version(extension.version, SCRIPT_VERSION);
 }
 
 void check_column(const char* relation, const FormData_pg_attribute* column, const ColumnShape& shape) {
@@ -173,6 +186,26 @@ Installation installation_of(FunctionCallInfo fcinfo) {
     } while (invalidated_while_loading);
     cached_valid = true;
     return cached;
+}
+
+bool find_installation(Installation* found, Oid* owner) {
+    const Extension extension = read_extension();
+    if (!OidIsValid(extension.schema) || std::strcmp(extension.version, SCRIPT_VERSION) != 0)
+        return false;
+    *found = Installation{};
+    found->schema = extension.schema;
+    found->keys = get_relname_relid("idem_keys", extension.schema);
+    found->responses = get_relname_relid("idem_responses", extension.schema);
+    found->leases = get_relname_relid("idem_leases", extension.schema);
+    found->policies = get_relname_relid("idem_policies", extension.schema);
+    found->profiles = get_relname_relid("idem_profiles", extension.schema);
+    HeapTuple keys = SearchSysCache1(RELOID, ObjectIdGetDatum(found->keys));
+    if (!HeapTupleIsValid(keys))
+        return false;
+    *owner = reinterpret_cast<const FormData_pg_class*>(GETSTRUCT(keys))->relowner;
+    ReleaseSysCache(keys);
+    return OidIsValid(found->responses) && OidIsValid(found->leases) && OidIsValid(found->policies) &&
+           OidIsValid(found->profiles);
 }
 
 } // namespace idem::pg

@@ -73,4 +73,8 @@ enum LeaseColumn : int { LEASE_OPERATION_ID, LEASE_TOKEN, LEASE_UNTIL, LEASE_COL
 // script are of different versions, 42P01 and 55000 when tables are missing or altered.
 Installation installation_of(FunctionCallInfo fcinfo);
 
+// find_installation finds the installation of this database, and the owner of its tables, without a function to start
+// from. False when there is none, or one of another version.
+bool find_installation(Installation* found, Oid* owner);
+
 } // namespace idem::pg
