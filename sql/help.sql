@@ -34,8 +34,9 @@ DO $$
 DECLARE h record; statement text;
 BEGIN
     FOR h IN SELECT name, example FROM idem_help WHERE example IS NOT NULL AND example NOT LIKE 'CALL %' LOOP
-        statement := replace(replace(h.example, ':operation_id', quote_literal('00000000-0000-8000-8000-000000000001')),
-            ':token', '1');
+        statement := replace(replace(replace(h.example, ':operation_id',
+            quote_literal('00000000-0000-8000-8000-000000000001')), ':id',
+            quote_literal('00000000-0000-8000-8000-000000000001')), ':token', '1');
         BEGIN
             EXECUTE 'EXPLAIN ' || statement;
         EXCEPTION WHEN OTHERS THEN

@@ -251,6 +251,89 @@ COMMENT ON COLUMN idem_secrets.version IS 'Number of the secret, from 1.';
 COMMENT ON COLUMN idem_secrets.secret IS 'Key of the HMAC, 32 random bytes.';
 COMMENT ON COLUMN idem_secrets.created_at IS 'When the secret was made.';
 
+CREATE TABLE idem_outbox (
+    id            uuid        NOT NULL,
+    created_at    timestamptz NOT NULL,
+    deliver_at    timestamptz NOT NULL,
+    operation_id  uuid,
+    aggregatetype text COLLATE "C" NOT NULL,
+    aggregateid   text COLLATE "C",
+    type          text COLLATE "C" NOT NULL,
+    actor         text COLLATE "C" NOT NULL,
+    dedup_id      text COLLATE "C",
+    headers       jsonb       NOT NULL,
+    payload       jsonb,
+    payload_bytes bytea,
+    PRIMARY KEY (id)
+) USING heap WITH (
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.05
+);
+CREATE INDEX idem_outbox_created ON idem_outbox (created_at);
+COMMENT ON TABLE idem_outbox IS
+'internal: One row per message of the outbox, as Debezium''s outbox event router reads it. Rows are inserted, and deleted by idem_sweep_outbox; nothing updates them. What is still to be delivered is in idem_outbox_queue.';
+COMMENT ON COLUMN idem_outbox.id IS 'The message. With a dedup_id derived from actor, topic and it, else made anew.';
+COMMENT ON COLUMN idem_outbox.created_at IS 'Start of the transaction that put it.';
+COMMENT ON COLUMN idem_outbox.deliver_at IS 'Not to be delivered before.';
+COMMENT ON COLUMN idem_outbox.operation_id IS 'The operation that caused it; not checked. NULL: none was given.';
+COMMENT ON COLUMN idem_outbox.aggregatetype IS 'The topic, up to 128 bytes.';
+COMMENT ON COLUMN idem_outbox.aggregateid IS 'The ordering key, up to 255 bytes. NULL: none, the message has no order.';
+COMMENT ON COLUMN idem_outbox.type IS 'The header type: what happened, in the consumer''s words.';
+COMMENT ON COLUMN idem_outbox.actor IS 'Whose message it is, up to 255 bytes.';
+COMMENT ON COLUMN idem_outbox.dedup_id IS 'Which intent it is, up to 255 bytes. NULL: none was given.';
+COMMENT ON COLUMN idem_outbox.headers IS 'CloudEvents attributes and the caller''s own, as an object.';
+COMMENT ON COLUMN idem_outbox.payload IS 'The message as JSON. NULL: given as bytes, or none.';
+COMMENT ON COLUMN idem_outbox.payload_bytes IS 'The message as bytes. NULL: given as JSON, or none.';
+
+CREATE SEQUENCE idem_outbox_seq AS bigint;
+COMMENT ON SEQUENCE idem_outbox_seq IS
+'internal: Places in the outbox''s order, and tokens of its leases.';
+
+CREATE TABLE idem_outbox_queue (
+    message_id uuid        NOT NULL,
+    seq        bigint      NOT NULL,
+    lane       bigint      NOT NULL,
+    ready_at   timestamptz NOT NULL,
+    token      bigint      NOT NULL,
+    attempt    integer     NOT NULL,
+    state      "char"      NOT NULL,
+    topic      text COLLATE "C" NOT NULL,
+    actor      text COLLATE "C" NOT NULL,
+    relay      text COLLATE "C",
+    last_error text COLLATE "C",
+    PRIMARY KEY (message_id)
+) USING heap WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_insert_scale_factor = 0.05
+);
+CREATE INDEX idem_outbox_queue_lanes ON idem_outbox_queue (topic, actor, lane, seq);
+COMMENT ON TABLE idem_outbox_queue IS
+'internal: One narrow row per message that is not delivered. state: q queued, l leased, x dead letter. Made when the transaction that put the message commits, deleted by idem_outbox_ack; a lease is a HOT update as long as no other column is indexed.';
+COMMENT ON COLUMN idem_outbox_queue.message_id IS 'The message in idem_outbox.';
+COMMENT ON COLUMN idem_outbox_queue.seq IS 'Its place in the order of its lane, drawn while its transaction commits.';
+COMMENT ON COLUMN idem_outbox_queue.lane IS 'Below 0: hash of the ordering key. From 0: seq, the message has none. The greatest bigint: a dead letter that holds nobody up.';
+COMMENT ON COLUMN idem_outbox_queue.ready_at IS 'Queued: not to be leased before. Leased: until when. Dead letter: since when.';
+COMMENT ON COLUMN idem_outbox_queue.token IS 'Of the last lease. 0: never leased, or given back.';
+COMMENT ON COLUMN idem_outbox_queue.attempt IS 'How many times it was leased.';
+COMMENT ON COLUMN idem_outbox_queue.state IS 'q queued, l leased, x dead letter.';
+COMMENT ON COLUMN idem_outbox_queue.topic IS 'Its topic.';
+COMMENT ON COLUMN idem_outbox_queue.actor IS 'Whose message it is.';
+COMMENT ON COLUMN idem_outbox_queue.relay IS 'Who leased it last, for people. NULL: nobody yet.';
+COMMENT ON COLUMN idem_outbox_queue.last_error IS 'What the last idem_outbox_nack said, up to 1000 bytes. NULL: nothing.';
+
+CREATE TABLE idem_outbox_topics (
+    topic          text COLLATE "C" NOT NULL,
+    max_attempts   integer NOT NULL,
+    on_dead_letter text COLLATE "C" NOT NULL,
+    PRIMARY KEY (topic)
+) USING heap;
+COMMENT ON TABLE idem_outbox_topics IS
+'policy: Rules of topics that differ from the default, 20 attempts and hold. Set by idem_outbox_set_topic.';
+COMMENT ON COLUMN idem_outbox_topics.topic IS 'The topic, up to 128 bytes.';
+COMMENT ON COLUMN idem_outbox_topics.max_attempts IS 'A message leased so often without success becomes a dead letter.';
+COMMENT ON COLUMN idem_outbox_topics.on_dead_letter IS 'hold: the rest of its ordering key waits. skip: the rest goes on.';
+
 CREATE FUNCTION idem_policies_changed()
 RETURNS trigger
 LANGUAGE c VOLATILE PARALLEL UNSAFE
@@ -278,6 +361,10 @@ SELECT pg_catalog.pg_extension_config_dump('idem_leases', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_policies', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_profiles', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_secrets', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_outbox', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_outbox_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_outbox_queue', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_outbox_topics', '');
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Day one
@@ -672,6 +759,151 @@ COMMENT ON COLUMN idem_policy_options.choices IS 'The words it takes, separated 
 COMMENT ON COLUMN idem_policy_options.meaning IS 'What it does.';
 
 ------------------------------------------------------------------------------------------------------------------------
+-- Outbox
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_outbox_enqueue()
+RETURNS trigger
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_enqueue_v1';
+COMMENT ON FUNCTION idem_outbox_enqueue IS
+'internal: Trigger of idem_outbox: queues the message while its transaction commits.';
+
+-- Deferred, so that seq is drawn when every row lock of the transaction is held: who waits for one of its rows draws
+-- later. A restored row is not queued again: its transaction began long ago.
+CREATE CONSTRAINT TRIGGER idem_outbox_enqueue
+    AFTER INSERT ON idem_outbox
+    DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (new.created_at = CURRENT_TIMESTAMP)
+    EXECUTE FUNCTION idem_outbox_enqueue();
+COMMENT ON TRIGGER idem_outbox_enqueue ON idem_outbox IS
+'internal: Queues the message while its transaction commits.';
+
+CREATE FUNCTION idem_outbox_put(
+    actor text, topic text, payload jsonb DEFAULT NULL, payload_bytes bytea DEFAULT NULL,
+    ordering_key text DEFAULT NULL, dedup_id text DEFAULT NULL, headers jsonb DEFAULT NULL,
+    operation_id uuid DEFAULT NULL, delay interval DEFAULT NULL, OUT id uuid, OUT outcome text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_put_v1';
+COMMENT ON FUNCTION idem_outbox_put IS
+'families: Put a message into the outbox; it is delivered if and only if this transaction commits. Example: SELECT id, outcome FROM idem_outbox_put(''tenant-1'', ''order'', ''{"order": 7}'', ordering_key => ''order-7'', headers => ''{"type": "order.placed"}'')
+outcome: queued; duplicate (actor, topic and dedup_id were put before, id is that message); dead (so they were, and it is a dead letter now, see idem_outbox_requeue). Messages of one actor, topic and ordering_key are delivered one after the other, in the order in which transactions that wait for each other''s rows commit. headers: an object of strings, numbers and booleans; type (default the topic), source, time, traceparent and datacontenttype are filled in where absent, id and specversion always. delay: 0 to 90 days; later messages of the ordering key wait too.
+Errors: 22004, 22023, ID005 (payload over 1 MiB, headers over 64 or 16 KiB), 25006. A repeated dedup_id waits for the transaction that put it first.';
+
+CREATE FUNCTION idem_outbox_fetch(
+    relay text, batch integer DEFAULT 100, lease interval DEFAULT NULL, topics text[] DEFAULT NULL,
+    wait interval DEFAULT NULL)
+RETURNS TABLE (
+    id uuid, topic text, actor text, type text, ordering_key text, payload jsonb, payload_bytes bytea, headers jsonb,
+    operation_id uuid, created_at timestamptz, seq bigint, attempt integer, token bigint, lease_until timestamptz)
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100
+AS 'MODULE_PATHNAME', 'idem_outbox_fetch_v1';
+COMMENT ON FUNCTION idem_outbox_fetch IS
+'families: Lease up to batch messages to a relay; commit, publish them in the order given, then ack. Example: SELECT * FROM idem_outbox_fetch(''relay-1'', 100, ''30 s'', wait => ''5 s'')
+relay: name for people, up to 255 bytes. batch: 1 to 10,000. lease: 1 s to 24 h, 30 s by default; after it the messages go to whoever asks. topics: NULL takes all. wait: 0 to 60 s, how long to wait for a first message. Every (topic, actor) that has messages gets a like share. Nobody waits for another relay.
+Errors: 22004, 22023, 25006.';
+
+CREATE FUNCTION idem_outbox_ack(ids uuid[], token bigint)
+RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_ack_v1';
+COMMENT ON FUNCTION idem_outbox_ack IS
+'families: Say that messages were published: they are never leased again. Returns how many were still to be delivered, so that it is safe to repeat. All or nothing. Errors: 22004, ID001 lease lapsed or given back, ID007 no such message. Example: SELECT idem_outbox_ack(ARRAY[:id]::uuid[], :token)';
+
+CREATE FUNCTION idem_outbox_nack(
+    id uuid, token bigint, retry_in interval DEFAULT NULL, error text DEFAULT NULL,
+    OUT outcome text, OUT ready_at timestamptz)
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_nack_v1';
+COMMENT ON FUNCTION idem_outbox_nack IS
+'families: Say that a message could not be published: it is leased again at ready_at (outcome retry), or becomes a dead letter after max_attempts (outcome dead, or held where the rest of its ordering key waits). Later messages of its ordering key under the same token are given back with it. Example: SELECT * FROM idem_outbox_nack(:id, :token, error => ''broker says no'')
+retry_in: 0 to 24 h; NULL: doubling from 1 s to 5 min, less up to a half by chance, never below 1 s. error: kept up to 1000 bytes.
+Errors: 22004, 22023, ID001, ID007.';
+
+CREATE FUNCTION idem_outbox_requeue(ids uuid[])
+RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_requeue_v1';
+COMMENT ON FUNCTION idem_outbox_requeue IS
+'families: Deliver dead letters after all, from their old places; attempts count from the start. Returns how many were dead. Errors: 22004, ID007. Example: SELECT idem_outbox_requeue(ARRAY[:id]::uuid[])';
+
+CREATE FUNCTION idem_outbox_skip(ids uuid[])
+RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_skip_v1';
+COMMENT ON FUNCTION idem_outbox_skip IS
+'families: Let the rest of their ordering keys go on without these dead letters, which stay and may be requeued. Returns how many held something up. Errors: 22004, ID007. Example: SELECT idem_outbox_skip(ARRAY[:id]::uuid[])';
+
+CREATE FUNCTION idem_outbox_set_topic(topic text, max_attempts integer DEFAULT 20, on_dead_letter text DEFAULT 'hold')
+RETURNS text
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_outbox_set_topic_v1';
+COMMENT ON FUNCTION idem_outbox_set_topic IS
+'families: Say when messages of a topic become dead letters (1 to 1,000 attempts), and whether the rest of their ordering key waits for somebody (hold) or goes on (skip). Returns the topic. Errors: 22004, 22023. Example: SELECT idem_outbox_set_topic(''mail'', 5, ''skip'')';
+
+CREATE FUNCTION idem_sweep_outbox(batch integer)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH over AS MATERIALIZED (
+        SELECT o.id
+          FROM idem_outbox o
+         WHERE o.created_at < clock_timestamp() - interval '7 days'
+           AND NOT EXISTS (SELECT FROM idem_outbox_queue q WHERE q.message_id = o.id)
+         ORDER BY o.created_at
+         LIMIT greatest(coalesce(idem_sweep_outbox.batch, 0), 0)
+           FOR UPDATE OF o SKIP LOCKED
+    ), gone AS (
+        DELETE FROM idem_outbox o USING over WHERE o.id = over.id RETURNING o.id
+    )
+    SELECT count(*) FROM gone;
+END;
+COMMENT ON FUNCTION idem_sweep_outbox IS
+'internal: Remove up to batch delivered messages put more than 7 days ago, with the memory of their dedup_ids; returns how many. Locked ones are left for the next time. To be called by the owner of the extension. Example: SELECT idem_sweep_outbox(1000)';
+
+CREATE VIEW idem_outbox_backlog AS
+SELECT q.topic,
+       q.actor,
+       count(*) FILTER (WHERE q.state = 'q' AND q.ready_at <= clock_timestamp()) AS queued,
+       count(*) FILTER (WHERE q.state = 'q' AND q.ready_at > clock_timestamp()) AS postponed,
+       count(*) FILTER (WHERE q.state = 'l' AND q.ready_at > clock_timestamp()) AS leased,
+       count(*) FILTER (WHERE q.state = 'l' AND q.ready_at <= clock_timestamp()) AS lapsed,
+       count(*) FILTER (WHERE q.state = 'x') AS dead,
+       clock_timestamp() - min(o.created_at) FILTER (WHERE q.state <> 'x') AS oldest_age
+  FROM idem_outbox_queue q
+  JOIN idem_outbox o ON o.id = q.message_id
+ GROUP BY q.topic, q.actor;
+COMMENT ON VIEW idem_outbox_backlog IS
+'families: What is to be delivered, by topic and actor. Reads the whole queue. Example: SELECT * FROM idem_outbox_backlog ORDER BY oldest_age DESC';
+COMMENT ON COLUMN idem_outbox_backlog.topic IS 'The topic.';
+COMMENT ON COLUMN idem_outbox_backlog.actor IS 'Whose messages they are.';
+COMMENT ON COLUMN idem_outbox_backlog.queued IS 'Messages that are due; some may wait for an earlier one of their ordering key.';
+COMMENT ON COLUMN idem_outbox_backlog.postponed IS 'Messages that are delayed or backing off.';
+COMMENT ON COLUMN idem_outbox_backlog.leased IS 'Messages that a relay has.';
+COMMENT ON COLUMN idem_outbox_backlog.lapsed IS 'Messages whose relay kept them too long.';
+COMMENT ON COLUMN idem_outbox_backlog.dead IS 'Dead letters.';
+COMMENT ON COLUMN idem_outbox_backlog.oldest_age IS 'Age of the oldest message that is no dead letter. NULL: there is none.';
+
+CREATE VIEW idem_outbox_dead AS
+SELECT q.message_id AS id, q.topic, q.actor, o.aggregateid AS ordering_key, q.attempt, q.ready_at AS dead_since,
+       q.lane < 0 AS holds, q.relay, q.last_error
+  FROM idem_outbox_queue q
+  JOIN idem_outbox o ON o.id = q.message_id
+ WHERE q.state = 'x';
+COMMENT ON VIEW idem_outbox_dead IS
+'families: Dead letters, for idem_outbox_requeue and idem_outbox_skip. Reads the whole queue. Example: SELECT * FROM idem_outbox_dead ORDER BY dead_since';
+COMMENT ON COLUMN idem_outbox_dead.id IS 'The message.';
+COMMENT ON COLUMN idem_outbox_dead.topic IS 'The topic.';
+COMMENT ON COLUMN idem_outbox_dead.actor IS 'Whose message it is.';
+COMMENT ON COLUMN idem_outbox_dead.ordering_key IS 'Its ordering key. NULL: none.';
+COMMENT ON COLUMN idem_outbox_dead.attempt IS 'How many times it was leased.';
+COMMENT ON COLUMN idem_outbox_dead.dead_since IS 'When it was given up.';
+COMMENT ON COLUMN idem_outbox_dead.holds IS 'The rest of its ordering key waits for it.';
+COMMENT ON COLUMN idem_outbox_dead.relay IS 'Who leased it last.';
+COMMENT ON COLUMN idem_outbox_dead.last_error IS 'What the last idem_outbox_nack said. NULL: nothing.';
+
+------------------------------------------------------------------------------------------------------------------------
 -- What is unfinished, and help
 ------------------------------------------------------------------------------------------------------------------------
 
@@ -743,7 +975,7 @@ COMMENT ON VIEW idem_help IS
 COMMENT ON COLUMN idem_help.topic IS 'day one, key life, http, families, policy, admin or internal.';
 COMMENT ON COLUMN idem_help.name IS 'Function, table or view.';
 COMMENT ON COLUMN idem_help.summary IS 'What it is for, in a line.';
-COMMENT ON COLUMN idem_help.example IS 'A statement to try; :operation_id and :token are what a claim answered. NULL: none.';
+COMMENT ON COLUMN idem_help.example IS 'A statement to try; :operation_id, :id and :token are what a claim or a fetch answered. NULL: none.';
 
 ------------------------------------------------------------------------------------------------------------------------
 -- The sweep: what ages goes, a bounded step a transaction. Called by idem_admin_sweep() and the worker only.
@@ -1044,9 +1276,11 @@ DECLARE
                               'idem_payload_explain', 'idem_payload_diff', 'idem_payload_form', 'idem_json_diff',
                               'idem_json_leaves'];
     client text[] := ARRAY['idem_claim', 'idem_claim_plain', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
-                           'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id'];
+                           'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id',
+                           'idem_outbox_put'];
     admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve', 'idem_admin_sweep', 'idem_sweep_step',
-                          'idem_admin_forget'];
+                          'idem_admin_forget', 'idem_outbox_requeue', 'idem_outbox_skip', 'idem_outbox_set_topic'];
+    relay text[] := ARRAY['idem_outbox_fetch', 'idem_outbox_ack', 'idem_outbox_nack'];
     functions text[] := everybody;
     relations text[] := ARRAY['idem_help', 'idem_policy_options'];
     statement text;
@@ -1061,8 +1295,12 @@ BEGIN
     IF level IN ('client', 'admin') THEN
         functions := functions || client;
     END IF;
+    IF level IN ('relay', 'admin') THEN
+        functions := functions || relay;
+    END IF;
     IF level IN ('monitor', 'admin') THEN
-        relations := relations || ARRAY['idem_policies', 'idem_profiles', 'idem_unfinished', 'idem_sweep_progress'];
+        relations := relations || ARRAY['idem_policies', 'idem_profiles', 'idem_unfinished', 'idem_sweep_progress',
+                                        'idem_outbox_backlog', 'idem_outbox_dead', 'idem_outbox_topics'];
         functions := functions || ARRAY['idem_worker_status', 'idem_worker_rows'];
     END IF;
     IF level = 'admin' THEN
@@ -1085,7 +1323,7 @@ END
 $$;
 COMMENT ON FUNCTION idem_admin_grant IS
 'admin: Give a role what its level needs, and nothing on the tables that hold requests and answers; returns the statements it ran. To be called by the owner of the extension.
-level: client (claim and finish), relay (helpers only, until there is an outbox), monitor (policies and what is unfinished), admin (client and monitor, set policies, resolve, sweep, forget). Errors: 22004, 22023, 42501. Example: SELECT * FROM idem_admin_grant(''payments_api'', ''client'')';
+level: client (claim and finish, put messages), relay (fetch, ack, nack), monitor (policies, what is unfinished or undelivered), admin (all of these, set policies and topics, resolve, requeue, sweep, forget). Errors: 22004, 22023, 42501. Example: SELECT * FROM idem_admin_grant(''payments_api'', ''client'')';
 
 REVOKE ALL ON TYPE idem_result, idem_response, idem_http, idem_policy FROM PUBLIC;
 REVOKE ALL ON FUNCTION
@@ -1096,6 +1334,8 @@ REVOKE ALL ON FUNCTION
     idem_payload_diff, idem_json_leaves, idem_json_diff, idem_admin_prune_profiles, idem_admin_grant,
     idem_claim_plain, idem_claim_support, idem_sweep_place, idem_sweep_next, idem_sweep_keys, idem_sweep_answers,
     idem_sweep_leases, idem_sweep_profiles, idem_sweep_step, idem_sweep_actor,
-    idem_admin_forget, idem_worker_rows, idem_worker_status
+    idem_admin_forget, idem_worker_rows, idem_worker_status,
+    idem_outbox_enqueue, idem_outbox_put, idem_outbox_fetch, idem_outbox_ack, idem_outbox_nack, idem_outbox_requeue,
+    idem_outbox_skip, idem_outbox_set_topic, idem_sweep_outbox
 FROM PUBLIC;
 REVOKE ALL ON PROCEDURE idem_admin_sweep FROM PUBLIC;

@@ -24,18 +24,18 @@ struct IndexUpdate {
     bool only_summarizing;
 };
 
-// update_tuple is table_tuple_update, waiting for rivals in the lock manager.
-inline TM_Result update_tuple(Relation rel, ItemPointer tid, TupleTableSlot* slot, CommandId cid,
+// update_tuple is table_tuple_update; with `wait` rivals are waited for in the lock manager.
+inline TM_Result update_tuple(Relation rel, ItemPointer tid, TupleTableSlot* slot, CommandId cid, bool wait,
                               TM_FailureData* failure, LockTupleMode* lock_mode, IndexUpdate* indexes) {
 #if PG_VERSION_NUM >= 160000
     TU_UpdateIndexes update = TU_None;
     const TM_Result result =
-        table_tuple_update(rel, tid, slot, cid, InvalidSnapshot, InvalidSnapshot, true, failure, lock_mode, &update);
+        table_tuple_update(rel, tid, slot, cid, InvalidSnapshot, InvalidSnapshot, wait, failure, lock_mode, &update);
     *indexes = IndexUpdate{update != TU_None, update == TU_Summarizing};
 #else
     bool update = false;
     const TM_Result result =
-        table_tuple_update(rel, tid, slot, cid, InvalidSnapshot, InvalidSnapshot, true, failure, lock_mode, &update);
+        table_tuple_update(rel, tid, slot, cid, InvalidSnapshot, InvalidSnapshot, wait, failure, lock_mode, &update);
     *indexes = IndexUpdate{update, false};
 #endif
     return result;

@@ -189,6 +189,43 @@ void error_deadlock() {
     pg_unreachable();
 }
 
+void error_lease_lapsed(const core::OperationId& message) {
+    ereport(ERROR, (errcode(ERRCODE_ID_STALE_TOKEN), errmsg("stale token"),
+                    errdetail("Message %s is not leased under this token any more.", id_text(message)),
+                    errhint("The message is, or will be, delivered by another fetch; make the lease longer or the "
+                            "batch smaller.")));
+    pg_unreachable();
+}
+
+void error_no_message(const core::OperationId& message) {
+    ereport(ERROR, (errcode(ERRCODE_ID_NO_OPERATION), errmsg("no such message"),
+                    errdetail("Message %s is not in the outbox.", id_text(message))));
+    pg_unreachable();
+}
+
+void error_number_range(const char* argument, int minimum, int maximum) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s must be between %d and %d", argument, minimum, maximum)));
+    pg_unreachable();
+}
+
+void error_reserved_header(const char* name) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("header \"%s\" is set by the outbox", name)));
+    pg_unreachable();
+}
+
+void error_event_headers() {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("headers must be an object of strings, numbers and booleans"),
+                    errdetail("type and source must be strings that are not empty.")));
+    pg_unreachable();
+}
+
+void error_on_dead_letter() {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("on_dead_letter must be hold or skip")));
+    pg_unreachable();
+}
+
 void error_version(const char* installed, const char* library) {
     ereport(ERROR,
             (errcode(ERRCODE_ID_VERSION), errmsg("library and SQL script of idempotency are of different versions"),

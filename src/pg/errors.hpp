@@ -51,6 +51,14 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_serialization();
 [[noreturn]] void error_deadlock();
 
+// The outbox.
+[[noreturn]] void error_lease_lapsed(const core::OperationId& message);
+[[noreturn]] void error_no_message(const core::OperationId& message);
+[[noreturn]] void error_number_range(const char* argument, int minimum, int maximum);
+[[noreturn]] void error_reserved_header(const char* name);
+[[noreturn]] void error_event_headers();
+[[noreturn]] void error_on_dead_letter();
+
 // The installation.
 [[noreturn]] void error_version(const char* installed, const char* library);
 [[noreturn]] void error_not_installed(const char* relation);

@@ -53,6 +53,31 @@ constexpr ColumnShape RESPONSE_SHAPE[RESPONSE_COLUMNS] = {
 constexpr ColumnShape LEASE_SHAPE[LEASE_COLUMNS] = {
     {"operation_id", UUIDOID, true}, {"token", INT8OID, true}, {"lease_until", TIMESTAMPTZOID, true}};
 
+constexpr ColumnShape MESSAGE_SHAPE[MESSAGE_COLUMNS] = {
+    {"id", UUIDOID, true},
+    {"created_at", TIMESTAMPTZOID, true},
+    {"deliver_at", TIMESTAMPTZOID, true},
+    {"operation_id", UUIDOID, false},
+    {"aggregatetype", TEXTOID, true},
+    {"aggregateid", TEXTOID, false},
+    {"type", TEXTOID, true},
+    {"actor", TEXTOID, true},
+    {"dedup_id", TEXTOID, false},
+    {"headers", JSONBOID, true},
+    {"payload", JSONBOID, false},
+    {"payload_bytes", BYTEAOID, false},
+};
+
+constexpr ColumnShape QUEUE_SHAPE[QUEUE_COLUMNS] = {
+    {"message_id", UUIDOID, true},      {"seq", INT8OID, true},         {"lane", INT8OID, true},
+    {"ready_at", TIMESTAMPTZOID, true}, {"token", INT8OID, true},       {"attempt", INT4OID, true},
+    {"state", CHAROID, true},           {"topic", TEXTOID, true},       {"actor", TEXTOID, true},
+    {"relay", TEXTOID, false},          {"last_error", TEXTOID, false},
+};
+
+constexpr ColumnShape TOPIC_SHAPE[TOPIC_COLUMNS] = {
+    {"topic", TEXTOID, true}, {"max_attempts", INT4OID, true}, {"on_dead_letter", TEXTOID, true}};
+
 constinit Installation cached{};
 constinit bool cached_valid = false;
 constinit bool callback_registered = false;
@@ -62,7 +87,8 @@ constinit bool invalidated_while_loading = false;
 void forget_installation(Datum, Oid relid) {
     invalidated_while_loading = true;
     if (relid == InvalidOid || relid == cached.keys || relid == cached.responses || relid == cached.leases ||
-        relid == cached.policies || relid == cached.profiles || relid == cached.secrets)
+        relid == cached.policies || relid == cached.profiles || relid == cached.secrets || relid == cached.outbox ||
+        relid == cached.outbox_queue || relid == cached.outbox_topics || relid == cached.outbox_seq)
         cached_valid = false;
 }
 
@@ -162,6 +188,10 @@ Installation load_installation(Oid schema) {
     found.policies = find_table(schema, "idem_policies", nullptr, 0, 0);
     found.profiles = find_table(schema, "idem_profiles", nullptr, 0, 0);
     found.secrets = find_table(schema, "idem_secrets", nullptr, 0, 0);
+    found.outbox = find_table(schema, "idem_outbox", MESSAGE_SHAPE, MESSAGE_COLUMNS, 1);
+    found.outbox_queue = find_table(schema, "idem_outbox_queue", QUEUE_SHAPE, QUEUE_COLUMNS, 1);
+    found.outbox_topics = find_table(schema, "idem_outbox_topics", TOPIC_SHAPE, TOPIC_COLUMNS, 1);
+    found.outbox_seq = find_table(schema, "idem_outbox_seq", nullptr, 0, 0);
     found.result_type =
         GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("idem_result"), ObjectIdGetDatum(schema));
     if (!OidIsValid(found.result_type))

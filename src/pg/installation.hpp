@@ -21,6 +21,10 @@ struct Installation {
     Oid policies;
     Oid profiles;
     Oid secrets;
+    Oid outbox;
+    Oid outbox_queue;
+    Oid outbox_topics;
+    Oid outbox_seq;
     Oid result_type;
 };
 
@@ -68,6 +72,42 @@ enum ResponseColumn : int {
 
 // Columns of idem_leases, in table order.
 enum LeaseColumn : int { LEASE_OPERATION_ID, LEASE_TOKEN, LEASE_UNTIL, LEASE_COLUMNS };
+
+// Columns of idem_outbox, in table order.
+enum MessageColumn : int {
+    MESSAGE_ID,
+    MESSAGE_CREATED_AT,
+    MESSAGE_DELIVER_AT,
+    MESSAGE_OPERATION_ID,
+    MESSAGE_TOPIC,
+    MESSAGE_ORDERING_KEY,
+    MESSAGE_TYPE,
+    MESSAGE_ACTOR,
+    MESSAGE_DEDUP_ID,
+    MESSAGE_HEADERS,
+    MESSAGE_PAYLOAD,
+    MESSAGE_PAYLOAD_BYTES,
+    MESSAGE_COLUMNS,
+};
+
+// Columns of idem_outbox_queue, in table order.
+enum QueueColumn : int {
+    QUEUE_MESSAGE_ID,
+    QUEUE_SEQ,
+    QUEUE_LANE,
+    QUEUE_READY_AT,
+    QUEUE_TOKEN,
+    QUEUE_ATTEMPT,
+    QUEUE_STATE,
+    QUEUE_TOPIC,
+    QUEUE_ACTOR,
+    QUEUE_RELAY,
+    QUEUE_LAST_ERROR,
+    QUEUE_COLUMNS,
+};
+
+// Columns of idem_outbox_topics, in table order.
+enum TopicColumn : int { TOPIC_TOPIC, TOPIC_MAX_ATTEMPTS, TOPIC_ON_DEAD_LETTER, TOPIC_COLUMNS };
 
 // installation_of returns the installation the called function belongs to. Raises ID006 when the library and the SQL
 // script are of different versions, 42P01 and 55000 when tables are missing or altered.

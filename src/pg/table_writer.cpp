@@ -106,13 +106,15 @@ void check_conflicting_indexes(TableWriter& writer, List* indexes) {
     }
 }
 
-TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** recheck) {
+TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, bool wait, List** recheck) {
     TM_FailureData failure;
     LockTupleMode lock_mode;
     IndexUpdate indexes;
     const TM_Result result =
-        update_tuple(writer.rel, tid, writer.row, GetCurrentCommandId(true), &failure, &lock_mode, &indexes);
+        update_tuple(writer.rel, tid, writer.row, GetCurrentCommandId(true), wait, &failure, &lock_mode, &indexes);
     if (result == TM_Updated || result == TM_Deleted)
+        return result;
+    if (!wait && (result == TM_BeingModified || result == TM_SelfModified))
         return result;
     if (result != TM_Ok)
         elog(ERROR, "unexpected result %d of an update", static_cast<int>(result));
@@ -131,14 +133,14 @@ TM_Result update_heap_and_indexes(TableWriter& writer, ItemPointer tid, List** r
 }
 
 // update_row_with_triggers locks the row first, so that triggers never see a version that a rival then replaces.
-TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid) {
+TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid, bool wait) {
     TupleTableSlot* locked = table_slot_create(writer.rel, nullptr);
     TM_FailureData failure;
     const TM_Result lock = table_tuple_lock(writer.rel, tid, GetActiveSnapshot(), locked, GetCurrentCommandId(true),
-                                            LockTupleNoKeyExclusive, LockWaitBlock, 0, &failure);
+                                            LockTupleNoKeyExclusive, wait ? LockWaitBlock : LockWaitSkip, 0, &failure);
     ExecDropSingleTupleTableSlot(locked);
     if (lock != TM_Ok)
-        return lock;
+        return lock == TM_WouldBlock ? TM_BeingModified : lock;
     writer.estate->es_snapshot = GetActiveSnapshot();
     writer.estate->es_output_cid = GetCurrentCommandId(true); // decides which of our own rows triggers may see
     AfterTriggerBeginQuery();
@@ -146,13 +148,23 @@ TM_Result update_row_with_triggers(TableWriter& writer, ItemPointer tid) {
         error_row_skipped(RelationGetRelationName(writer.rel));
     check_constraints(writer);
     List* recheck = NIL;
-    const TM_Result result = update_heap_and_indexes(writer, tid, &recheck);
+    const TM_Result result = update_heap_and_indexes(writer, tid, true, &recheck);
     if (result != TM_Ok)
         elog(ERROR, "a locked row was updated by another transaction");
     ExecARUpdateTriggers(writer.estate, writer.info, nullptr, nullptr, tid, nullptr, writer.row, recheck, nullptr,
                          false);
     AfterTriggerEndQuery(writer.estate);
     return TM_Ok;
+}
+
+TM_Result update_version(TableWriter& writer, ItemPointer tid, bool wait) {
+    CheckCmdReplicaIdentity(writer.rel, CMD_UPDATE);
+    if (writer.row_triggers)
+        return update_row_with_triggers(writer, tid, wait);
+    if (writer.estate != nullptr)
+        check_constraints(writer);
+    List* recheck = NIL;
+    return update_heap_and_indexes(writer, tid, wait, &recheck);
 }
 
 void begin_executor_state(TableWriter& writer) {
@@ -295,13 +307,21 @@ InsertResult insert_row_speculatively(TableWriter& writer) {
 }
 
 TM_Result update_row(TableWriter& writer, ItemPointer tid) {
-    CheckCmdReplicaIdentity(writer.rel, CMD_UPDATE);
-    if (writer.row_triggers)
-        return update_row_with_triggers(writer, tid);
-    if (writer.estate != nullptr)
-        check_constraints(writer);
-    List* recheck = NIL;
-    return update_heap_and_indexes(writer, tid, &recheck);
+    return update_version(writer, tid, true);
+}
+
+TM_Result try_update_row(TableWriter& writer, ItemPointer tid) {
+    return update_version(writer, tid, false);
+}
+
+TM_Result delete_row(TableWriter& writer, ItemPointer tid) {
+    CheckCmdReplicaIdentity(writer.rel, CMD_DELETE);
+    TM_FailureData failure;
+    const TM_Result result = table_tuple_delete(writer.rel, tid, GetCurrentCommandId(true), InvalidSnapshot,
+                                                InvalidSnapshot, true, &failure, false);
+    if (result != TM_Ok && result != TM_Updated && result != TM_Deleted)
+        elog(ERROR, "unexpected result %d of a delete", static_cast<int>(result));
+    return result;
 }
 
 } // namespace idem::pg

@@ -65,4 +65,12 @@ InsertResult insert_row_speculatively(TableWriter& writer);
 // TM_Ok, TM_Updated or TM_Deleted (somebody was faster: probe again); anything else raises.
 TM_Result update_row(TableWriter& writer, ItemPointer tid);
 
+// try_update_row is update_row that never waits: TM_BeingModified where a rival holds the row, TM_SelfModified where
+// this command has changed it already.
+TM_Result try_update_row(TableWriter& writer, ItemPointer tid);
+
+// delete_row removes the row version at `tid`, waiting for a rival as update_row does. No row trigger runs. TM_Ok,
+// TM_Updated or TM_Deleted; anything else raises.
+TM_Result delete_row(TableWriter& writer, ItemPointer tid);
+
 } // namespace idem::pg

@@ -24,6 +24,7 @@ constexpr Task TASKS[] = {
     {"keys", true},
     {"answers", true},
     {"profiles", false},
+    {"outbox", false},
 };
 constexpr int TASK_COUNT = static_cast<int>(sizeof(TASKS) / sizeof(TASKS[0]));
 
