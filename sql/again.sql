@@ -65,8 +65,8 @@ ROLLBACK;
 -- an altered result type is refused, wherever a row of it is made
 \set VERBOSITY sqlstate
 BEGIN;
-ALTER TYPE idem_result ALTER ATTRIBUTE token TYPE text CASCADE;
-SELECT token FROM idem_claim('again', 'again.retry', 'altered');
+ALTER TYPE idem_result ALTER ATTRIBUTE retry_after_s TYPE text CASCADE;
+SELECT retry_after_s FROM idem_claim('again', 'again.retry', 'altered');
 ROLLBACK;
 BEGIN;
 ALTER TYPE idem_result ADD ATTRIBUTE more text CASCADE;

@@ -355,6 +355,121 @@ COMMENT ON TRIGGER idem_policies_changed ON idem_policies IS
 COMMENT ON TRIGGER idem_policies_truncated ON idem_policies IS
 'internal: Every session reads its policies again after TRUNCATE.';
 
+CREATE TABLE idem_children (
+    parent       uuid NOT NULL,
+    operation_id uuid NOT NULL,
+    PRIMARY KEY (parent, operation_id)
+) USING heap;
+COMMENT ON TABLE idem_children IS
+'internal: Which operations were claimed with a parent_operation_id. A row may be stale, never missing; idem_keys.parent counts.';
+COMMENT ON COLUMN idem_children.parent IS 'The operation on whose behalf the other one runs.';
+COMMENT ON COLUMN idem_children.operation_id IS 'The operation that named it.';
+
+CREATE TABLE idem_effects (
+    operation_id uuid        NOT NULL,
+    name         text COLLATE "C" NOT NULL,
+    token        bigint      NOT NULL,
+    ref          text COLLATE "C",
+    data         jsonb,
+    recorded_at  timestamptz NOT NULL,
+    PRIMARY KEY (operation_id, name)
+) USING heap;
+COMMENT ON TABLE idem_effects IS
+'internal: What operations caused elsewhere, once by name. Written by idem_effect.';
+COMMENT ON COLUMN idem_effects.operation_id IS 'The operation that caused it.';
+COMMENT ON COLUMN idem_effects.name IS 'What the operation calls it, up to 255 bytes.';
+COMMENT ON COLUMN idem_effects.token IS 'The acquisition that recorded it.';
+COMMENT ON COLUMN idem_effects.ref IS 'Its name on the other side, up to 2048 bytes. NULL: none was given.';
+COMMENT ON COLUMN idem_effects.data IS 'What else is worth keeping, up to 64 KiB. NULL: nothing.';
+COMMENT ON COLUMN idem_effects.recorded_at IS 'When it was recorded.';
+
+CREATE TABLE idem_inbox_entities (
+    actor      text COLLATE "C" NOT NULL,
+    source     text COLLATE "C" NOT NULL,
+    entity     text COLLATE "C" NOT NULL,
+    seq        bigint      NOT NULL,
+    event_id   text COLLATE "C",
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (actor, source, entity)
+) USING heap WITH (
+    fillfactor = 60,
+    autovacuum_vacuum_scale_factor = 0.02
+);
+COMMENT ON TABLE idem_inbox_entities IS
+'internal: How far the events of each entity have come: its watermark.';
+COMMENT ON COLUMN idem_inbox_entities.actor IS 'The tenant that receives.';
+COMMENT ON COLUMN idem_inbox_entities.source IS 'Who sends.';
+COMMENT ON COLUMN idem_inbox_entities.entity IS 'What the events are about.';
+COMMENT ON COLUMN idem_inbox_entities.seq IS 'The watermark: the number of the last event that passed.';
+COMMENT ON COLUMN idem_inbox_entities.event_id IS 'The event that moved it there. NULL: none did.';
+COMMENT ON COLUMN idem_inbox_entities.updated_at IS 'When it last moved.';
+
+CREATE TABLE idem_inbox_parked (
+    actor        text COLLATE "C" NOT NULL,
+    source       text COLLATE "C" NOT NULL,
+    entity       text COLLATE "C" NOT NULL,
+    seq          bigint      NOT NULL,
+    event_id     text COLLATE "C" NOT NULL,
+    dedup_id     text COLLATE "C",
+    dedup_window interval,
+    payload      jsonb,
+    parked_at    timestamptz NOT NULL,
+    PRIMARY KEY (actor, source, entity, seq)
+) USING heap WITH (
+    autovacuum_vacuum_scale_factor = 0.02
+);
+CREATE INDEX idem_inbox_parked_event ON idem_inbox_parked (actor, source, event_id);
+COMMENT ON TABLE idem_inbox_parked IS
+'internal: Events of ops in strict order that wait for their predecessor, and those whose work is under way with a lease.';
+COMMENT ON COLUMN idem_inbox_parked.actor IS 'The tenant that receives.';
+COMMENT ON COLUMN idem_inbox_parked.source IS 'Who sends.';
+COMMENT ON COLUMN idem_inbox_parked.entity IS 'What the event is about.';
+COMMENT ON COLUMN idem_inbox_parked.seq IS 'Its number.';
+COMMENT ON COLUMN idem_inbox_parked.event_id IS 'Its delivery.';
+COMMENT ON COLUMN idem_inbox_parked.dedup_id IS 'Its intent. NULL: none was given.';
+COMMENT ON COLUMN idem_inbox_parked.dedup_window IS 'How long it is remembered. NULL: what the policy says.';
+COMMENT ON COLUMN idem_inbox_parked.payload IS 'What it says. NULL: nothing was given.';
+COMMENT ON COLUMN idem_inbox_parked.parked_at IS 'When it was parked.';
+
+CREATE TABLE idem_versions (
+    actor      text COLLATE "C" NOT NULL,
+    op         text COLLATE "C" NOT NULL,
+    target     text COLLATE "C" NOT NULL,
+    version    bigint      NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (actor, op, target)
+) USING heap WITH (
+    fillfactor = 60,
+    autovacuum_vacuum_scale_factor = 0.02
+);
+COMMENT ON TABLE idem_versions IS
+'internal: The version of each resource that idem_version_claim was asked for; one that is not here has version 0. Never removed by itself.';
+COMMENT ON COLUMN idem_versions.actor IS 'Whose resource it is.';
+COMMENT ON COLUMN idem_versions.op IS 'The operation that changes it.';
+COMMENT ON COLUMN idem_versions.target IS 'The resource.';
+COMMENT ON COLUMN idem_versions.version IS 'How often it was changed.';
+COMMENT ON COLUMN idem_versions.updated_at IS 'When it was last changed.';
+
+CREATE TABLE idem_audit (
+    id           bigint GENERATED BY DEFAULT AS IDENTITY,
+    at           timestamptz NOT NULL,
+    who          text        NOT NULL,
+    what         text        NOT NULL,
+    operation_id uuid,
+    detail       jsonb,
+    PRIMARY KEY (id)
+) USING heap;
+COMMENT ON TABLE idem_audit IS
+'admin: Who overrode what the extension protects: messages forced, gaps skipped. Kept for a year.';
+COMMENT ON SEQUENCE idem_audit_id_seq IS
+'internal: Numbers of idem_audit.';
+COMMENT ON COLUMN idem_audit.id IS 'Number of the entry.';
+COMMENT ON COLUMN idem_audit.at IS 'When.';
+COMMENT ON COLUMN idem_audit.who IS 'The session user.';
+COMMENT ON COLUMN idem_audit.what IS 'What was done: the name of the function.';
+COMMENT ON COLUMN idem_audit.operation_id IS 'To which operation. NULL: to none.';
+COMMENT ON COLUMN idem_audit.detail IS 'With what arguments and reasons. NULL: nothing to say.';
+
 SELECT pg_catalog.pg_extension_config_dump('idem_keys', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_responses', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_leases', '');
@@ -365,6 +480,13 @@ SELECT pg_catalog.pg_extension_config_dump('idem_outbox', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_outbox_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_outbox_queue', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_outbox_topics', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_children', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_effects', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_inbox_entities', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_inbox_parked', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_versions', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('idem_audit_id_seq', '');
 
 ------------------------------------------------------------------------------------------------------------------------
 -- Day one
@@ -589,6 +711,460 @@ COMMENT ON FUNCTION idem_call_handler IS
 'internal: Runs a handler inside an EXCEPTION block for ops whose handler_error is store; handler is a quoted, qualified name. An error becomes a response without a status whose body names its SQLSTATE, unless a retry may cure it (classes 40, 53, 57 and 55P03): that one propagates.';
 
 ------------------------------------------------------------------------------------------------------------------------
+-- What an operation did
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_check_holder(operation_id uuid, token bigint, held bigint, state "char")
+RETURNS boolean
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_check_holder_v1';
+COMMENT ON FUNCTION idem_check_holder IS
+'internal: True where token holds, or ended, a key whose token is held. Raises ID001, ID007 otherwise.';
+
+CREATE FUNCTION idem_required(value text, argument text, size_limit integer)
+RETURNS text
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_required_v1';
+COMMENT ON FUNCTION idem_required IS
+'internal: An argument of 1 to size_limit bytes, or 22004, 22023.';
+
+CREATE FUNCTION idem_check_size(size integer, argument text, size_limit integer)
+RETURNS boolean
+LANGUAGE c IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'idem_check_size_v1';
+COMMENT ON FUNCTION idem_check_size IS
+'internal: True where an argument is absent or within its limit in bytes, or ID005.';
+
+CREATE FUNCTION idem_effect(operation_id uuid, token bigint, name text, ref text DEFAULT NULL, data jsonb DEFAULT NULL)
+RETURNS TABLE (first boolean, recorded_ref text, recorded_data jsonb, recorded_at timestamptz)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT idem_required(idem_effect.name, 'name', 255),
+           idem_check_size(octet_length(idem_effect.ref), 'ref', 2048),
+           idem_check_size(pg_column_size(idem_effect.data), 'data', 65536),
+           idem_check_holder(idem_effect.operation_id, idem_effect.token, k.token, k.state)
+      FROM (VALUES (1)) AS one (row)
+      LEFT JOIN LATERAL (SELECT h.token, h.state FROM idem_keys h
+                          WHERE h.operation_id = idem_effect.operation_id
+                            FOR NO KEY UPDATE) AS k ON true;
+
+    -- With the key's row locked nobody else records for this operation.
+    WITH new AS (
+        INSERT INTO idem_effects (operation_id, name, token, ref, data, recorded_at)
+        VALUES (idem_effect.operation_id, idem_effect.name, idem_effect.token, idem_effect.ref, idem_effect.data,
+                clock_timestamp())
+            ON CONFLICT ON CONSTRAINT idem_effects_pkey DO NOTHING
+        RETURNING idem_effects.ref, idem_effects.data, idem_effects.recorded_at)
+    SELECT true, n.ref, n.data, n.recorded_at FROM new n
+    UNION ALL
+    SELECT false, e.ref, e.data, e.recorded_at
+      FROM idem_effects e
+     WHERE e.operation_id = idem_effect.operation_id AND e.name = idem_effect.name;
+END;
+COMMENT ON FUNCTION idem_effect IS
+'key life: Record an effect of an operation on the outside, once by name: first tells whether this call recorded it, recorded_ref what the first one did, so that a resumed worker skips what is done.
+name: up to 255 bytes. ref: its name on the other side, up to 2048 bytes. data: up to 64 KiB. To be called by the holder of the key. Errors: 22004, ID001, ID005, ID007. Example: SELECT * FROM idem_effect(:operation_id, :token, ''charge'', ''ch_1'')';
+
+CREATE FUNCTION idem_child_key(operation_id uuid, op text, name text)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT encode(substr(sha256(uuid_send(idem_required(idem_child_key.operation_id::text, 'operation_id', 36)::uuid)
+                         || int4send(octet_length(o.bytes)) || o.bytes
+                         || int4send(octet_length(n.bytes)) || n.bytes), 1, 16), 'hex')
+      FROM convert_to(idem_required(idem_child_key.op, 'op', 128), 'UTF8') AS o (bytes),
+           convert_to(idem_required(idem_child_key.name, 'name', 255), 'UTF8') AS n (bytes);
+END;
+COMMENT ON FUNCTION idem_child_key IS
+'key life: The key of a child operation, 32 hexadecimal digits: the same for the same parent, op and name, so a parent that is retried meets its children again. Errors: 22004. Example: SELECT idem_child_key(:operation_id, ''payment.capture'', ''deposit'')';
+
+CREATE FUNCTION idem_tree(operation_id uuid)
+RETURNS TABLE (depth integer, operation uuid, parent uuid, kind text, name text, state text, at timestamptz, data jsonb)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH RECURSIVE tree (operation_id, parent, depth, path) AS (
+        SELECT k.operation_id, k.parent, 0, ARRAY[k.operation_id]
+          FROM idem_keys k
+         WHERE k.operation_id = idem_required(idem_tree.operation_id::text, 'operation_id', 36)::uuid
+        UNION ALL
+        SELECT k.operation_id, k.parent, t.depth + 1, t.path || k.operation_id
+          FROM tree t
+          JOIN idem_children c ON c.parent = t.operation_id
+          JOIN idem_keys k ON k.operation_id = c.operation_id AND k.parent = t.operation_id
+         WHERE t.depth < 100 AND k.operation_id <> ALL (t.path)
+    )
+    SELECT t.depth, t.operation_id, t.parent, x.kind, x.name, x.state, x.at, x.data
+      FROM tree t
+      JOIN idem_keys k ON k.operation_id = t.operation_id
+     CROSS JOIN LATERAL (
+           SELECT 0, 'operation', k.op,
+                  CASE k.state WHEN 'i' THEN 'in_progress' WHEN 'c' THEN 'completed' WHEN 'f' THEN 'failed'
+                               WHEN 'r' THEN 'released' ELSE 'indeterminate' END,
+                  k.created_at,
+                  jsonb_strip_nulls(jsonb_build_object(
+                      'actor', k.actor, 'key', k.key, 'attempts', k.attempt, 'claimed_by', k.claimed_by,
+                      'completed_at', k.completed_at, 'evidence', k.evidence))
+           UNION ALL
+           SELECT 1, 'checkpoint', NULL, NULL, k.updated_at, k.checkpoint WHERE k.checkpoint IS NOT NULL
+           UNION ALL
+           SELECT 2, 'effect', e.name, NULL, e.recorded_at,
+                  jsonb_strip_nulls(jsonb_build_object('ref', e.ref, 'data', e.data))
+             FROM idem_effects e
+            WHERE e.operation_id = t.operation_id) AS x (place, kind, name, state, at, data)
+     ORDER BY t.path, x.place, x.at, x.name;
+END;
+COMMENT ON FUNCTION idem_tree IS
+'key life: What an operation did: itself, its checkpoint, its effects, and the same of its children, as rows; parents come before children. No row: no such operation. Errors: 22004. Example: SELECT depth, kind, name, state, data FROM idem_tree(:operation_id)';
+
+CREATE FUNCTION idem_tree_json(operation_id uuid)
+RETURNS jsonb
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+               'depth', t.depth, 'operation_id', t.operation, 'parent', t.parent, 'kind', t.kind, 'name', t.name,
+               'state', t.state, 'at', t.at, 'data', t.data)) ORDER BY t.place)
+      FROM idem_tree(idem_tree_json.operation_id) WITH ORDINALITY
+           AS t (depth, operation, parent, kind, name, state, at, data, place);
+END;
+COMMENT ON FUNCTION idem_tree_json IS
+'key life: idem_tree as one JSON array, an object a row. NULL: no such operation. Errors: 22004. Example: SELECT jsonb_pretty(idem_tree_json(:operation_id))';
+
+CREATE FUNCTION idem_lock_resource(resource text, wait interval DEFAULT NULL)
+RETURNS boolean
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_lock_resource_v1';
+COMMENT ON FUNCTION idem_lock_resource IS
+'key life: Take a lock on a resource until the transaction ends; false when it was not free within wait (NULL: 5 s; 0: do not wait; at most 60 s, and lock_timeout). An advisory lock on 64 bits of a hash, so that many sessions do not prepare the same work at once; what must not happen twice still needs a claim. Errors: 22004, 22023. Example: SELECT idem_lock_resource(''order/1001'', ''2 s'')';
+
+CREATE FUNCTION idem_version_claim(
+    actor text, op text, target text, expected_version bigint, payload jsonb DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_version_claim_v1';
+COMMENT ON FUNCTION idem_version_claim IS
+'key life: Claim the right to change a resource from expected_version (0: never changed) to the next one, in the transaction that changes it and completes the claim. The same payload at the same version is a retry: replay. Another one, or another version, is a conflict; detail.current_version tells where the resource is, for claimed where it is after the commit.
+Errors: 22004, 22023, ID003 for an op in mode lease, ID004 when left open at commit, 40001. Example: SELECT outcome, detail FROM idem_version_claim(''tenant-1'', ''order.set_address'', ''order-1001'', 0, ''{"street": "Main 1"}'')';
+
+CREATE FUNCTION idem_version_current(actor text, op text, target text)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT coalesce((SELECT v.version FROM idem_versions v
+                      WHERE (v.actor, v.op, v.target)
+                          = (idem_version_current.actor, idem_version_current.op, idem_version_current.target)), 0);
+END;
+COMMENT ON FUNCTION idem_version_current IS
+'internal: The version of a resource, 0 for one that was never changed.';
+
+CREATE FUNCTION idem_version_advance(actor text, op text, target text, expected_version bigint)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO idem_versions AS v (actor, op, target, version, updated_at)
+    VALUES (idem_version_advance.actor, idem_version_advance.op, idem_version_advance.target, 0, clock_timestamp())
+        ON CONFLICT DO NOTHING;
+    UPDATE idem_versions v
+       SET version = v.version + 1, updated_at = clock_timestamp()
+     WHERE (v.actor, v.op, v.target)
+         = (idem_version_advance.actor, idem_version_advance.op, idem_version_advance.target)
+       AND v.version = idem_version_advance.expected_version
+    RETURNING v.version;
+END;
+COMMENT ON FUNCTION idem_version_advance IS
+'internal: Move a resource from a version to the next. NULL: it is at another one.';
+
+------------------------------------------------------------------------------------------------------------------------
+-- Inbox and messages
+------------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION idem_inbox_claim(
+    actor text, source text, event_id text, payload jsonb DEFAULT NULL, entity text DEFAULT NULL,
+    seq bigint DEFAULT NULL, dedup_id text DEFAULT NULL, dedup_window interval DEFAULT NULL,
+    lease interval DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_inbox_claim_v1';
+COMMENT ON FUNCTION idem_inbox_claim IS
+'families: Receive an event once, in the transaction that handles it: when that commits, it is done. Outcomes as of idem_claim, and stale (older than what its entity has seen) and gap (its predecessor is missing; it is parked, see idem_inbox_ready).
+actor: the tenant that receives. source: who sends, up to 120 bytes; the policy is that of op inbox:SOURCE, preset webhook where there is none. event_id: the delivery. dedup_id: the intent, where several deliveries mean one; give it for all events of a source or for none. entity, seq: what the event is about, and its number from 0; see the policy option entity_order. dedup_window: how long it is remembered at least, at most 90 days. lease: the work goes on after the commit, until idem_inbox_complete.
+Errors: 22004, 22023, 25006, 40001, 40P01. Example: SELECT outcome, proceed FROM idem_inbox_claim(''tenant-1'', ''stripe'', ''evt_1'', ''{"type": "charge.succeeded"}'')';
+
+CREATE FUNCTION idem_inbox_claim_many(
+    actor text, source text, event_ids text[], payloads jsonb[] DEFAULT NULL, entities text[] DEFAULT NULL,
+    seqs bigint[] DEFAULT NULL, dedup_ids text[] DEFAULT NULL, dedup_window interval DEFAULT NULL,
+    lease interval DEFAULT NULL)
+RETURNS SETOF idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_inbox_claim_many_v1';
+COMMENT ON FUNCTION idem_inbox_claim_many IS
+'families: idem_inbox_claim of up to 10,000 events of one source in one call; rows come in the order of event_ids. Events of one entity pass in the order of their numbers, whatever their places. An event given twice is claimed once; the second row answers in_progress (own_transaction).
+Example: SELECT key, outcome FROM idem_inbox_claim_many(''tenant-1'', ''kafka.orders'', ARRAY[''0-17'', ''0-18''])';
+
+CREATE FUNCTION idem_inbox_complete(
+    actor text, source text, event_id text, token bigint, effect_ref text DEFAULT NULL, dedup_id text DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_inbox_complete_v1';
+COMMENT ON FUNCTION idem_inbox_complete IS
+'families: End the work on an event that was claimed with a lease. effect_ref: what came of it, up to 2048 bytes; replays have it in body_ref. dedup_id: as it was claimed. Errors: 22004, ID001, ID002, ID003 in the transaction that claimed it, ID007. Example: SELECT outcome FROM idem_inbox_complete(''tenant-1'', ''stripe'', ''evt_1'', :token, ''order-1001'')';
+
+CREATE FUNCTION idem_inbox_advance(
+    actor text, source text, entity text, seq bigint, in_order boolean, held boolean, event_id text, dedup_id text,
+    dedup_window interval, payload jsonb)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO idem_inbox_entities (actor, source, entity, seq, updated_at)
+    VALUES (idem_inbox_advance.actor, idem_inbox_advance.source, idem_inbox_advance.entity,
+            CASE WHEN in_order THEN 0 ELSE -1 END, clock_timestamp())
+        ON CONFLICT DO NOTHING;
+    -- Waits here, so that the next statement sees what it waited for.
+    SELECT FROM idem_inbox_entities e
+     WHERE (e.actor, e.source, e.entity)
+         = (idem_inbox_advance.actor, idem_inbox_advance.source, idem_inbox_advance.entity)
+       FOR NO KEY UPDATE;
+    WITH mark AS (
+        -- A handler that died is not overtaken by itself.
+        SELECT e.actor, e.source, e.entity,
+               e.seq - CASE WHEN e.seq = idem_inbox_advance.seq AND e.event_id = idem_inbox_advance.event_id
+                            THEN 1 ELSE 0 END AS before
+          FROM idem_inbox_entities e
+         WHERE (e.actor, e.source, e.entity)
+             = (idem_inbox_advance.actor, idem_inbox_advance.source, idem_inbox_advance.entity)
+    ), moved AS (
+        UPDATE idem_inbox_entities e
+           SET seq = idem_inbox_advance.seq, event_id = idem_inbox_advance.event_id, updated_at = clock_timestamp()
+          FROM mark m
+         WHERE (e.actor, e.source, e.entity) = (m.actor, m.source, m.entity)
+           AND CASE WHEN in_order THEN m.before = idem_inbox_advance.seq - 1 AND NOT held
+                                  ELSE m.before < idem_inbox_advance.seq END
+    ), parked AS (
+        INSERT INTO idem_inbox_parked (actor, source, entity, seq, event_id, dedup_id, dedup_window, payload, parked_at)
+        SELECT m.actor, m.source, m.entity, idem_inbox_advance.seq, idem_inbox_advance.event_id,
+               idem_inbox_advance.dedup_id, idem_inbox_advance.dedup_window, idem_inbox_advance.payload,
+               clock_timestamp()
+          FROM mark m
+         WHERE in_order
+           AND (m.before < idem_inbox_advance.seq - 1 OR held AND m.before = idem_inbox_advance.seq - 1)
+            ON CONFLICT DO NOTHING
+    ), passed AS (
+        DELETE FROM idem_inbox_parked p
+         USING mark m
+         WHERE in_order AND (p.actor, p.source, p.entity, p.seq) = (m.actor, m.source, m.entity, idem_inbox_advance.seq)
+           AND (m.before = idem_inbox_advance.seq - 1 AND NOT held OR m.before >= idem_inbox_advance.seq)
+    )
+    SELECT m.before FROM mark m;
+END;
+COMMENT ON FUNCTION idem_inbox_advance IS
+'internal: Lock an entity, move its watermark where an event may pass, park the event where it may not yet. Returns the watermark before.';
+
+CREATE FUNCTION idem_inbox_settle(actor text, source text, event_id text, dedup_id text)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM idem_inbox_entities e
+      JOIN idem_inbox_parked p ON (p.actor, p.source, p.entity) = (e.actor, e.source, e.entity)
+     WHERE (p.actor, p.source, p.event_id)
+         = (idem_inbox_settle.actor, idem_inbox_settle.source, idem_inbox_settle.event_id)
+       FOR NO KEY UPDATE OF e;
+    WITH ended AS (
+        DELETE FROM idem_inbox_parked p
+         WHERE (p.actor, p.source, p.event_id)
+             = (idem_inbox_settle.actor, idem_inbox_settle.source, idem_inbox_settle.event_id)
+           AND p.dedup_id IS NOT DISTINCT FROM idem_inbox_settle.dedup_id
+           AND p.seq <= (SELECT e.seq + 1 FROM idem_inbox_entities e
+                          WHERE (e.actor, e.source, e.entity) = (p.actor, p.source, p.entity))
+        RETURNING p.entity, p.seq)
+    UPDATE idem_inbox_entities e
+       SET seq = n.seq, event_id = idem_inbox_settle.event_id, updated_at = clock_timestamp()
+      FROM ended n
+     WHERE (e.actor, e.source, e.entity) = (idem_inbox_settle.actor, idem_inbox_settle.source, n.entity)
+       AND e.seq = n.seq - 1
+    RETURNING e.seq;
+END;
+COMMENT ON FUNCTION idem_inbox_settle IS
+'internal: Move the watermark past an event whose work ended. Returns it; NULL: it did not move.';
+
+CREATE FUNCTION idem_inbox_ready(
+    actor text, source text, entity text DEFAULT NULL, batch integer DEFAULT 100, lease interval DEFAULT NULL)
+RETURNS TABLE (
+    event_id text, dedup_id text, event_entity text, seq bigint, payload jsonb, operation_id uuid, token bigint)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT idem_required(idem_inbox_ready.actor, 'actor', 255), idem_required(idem_inbox_ready.source, 'source', 120);
+    -- OFFSET keeps the order in which the lateral claims run: entity by entity, number by number.
+    SELECT n.event_id, n.dedup_id, n.entity, n.seq, n.payload, c.operation_id, c.token
+      FROM (SELECT q.*
+              FROM (SELECT p.*, e.seq AS mark, row_number() OVER (PARTITION BY p.entity ORDER BY p.seq) AS place
+                      FROM idem_inbox_parked p
+                      JOIN idem_inbox_entities e ON (e.actor, e.source, e.entity) = (p.actor, p.source, p.entity)
+                     WHERE (p.actor, p.source) = (idem_inbox_ready.actor, idem_inbox_ready.source)
+                       AND (idem_inbox_ready.entity IS NULL OR p.entity = idem_inbox_ready.entity)
+                       AND p.seq > e.seq) AS q
+             WHERE q.seq = q.mark + q.place
+             ORDER BY q.entity, q.seq
+             LIMIT least(greatest(coalesce(idem_inbox_ready.batch, 100), 0), 10000)
+            OFFSET 0) AS n
+     CROSS JOIN LATERAL idem_inbox_claim(n.actor, n.source, n.event_id, n.payload, n.entity, n.seq, n.dedup_id,
+                                         n.dedup_window, idem_inbox_ready.lease) AS c
+     WHERE c.proceed;
+END;
+COMMENT ON FUNCTION idem_inbox_ready IS
+'families: Claim the parked events whose turn has come, in order, up to batch (100, at most 10,000), to be handled in this transaction; with a lease, one of each entity, to be ended by idem_inbox_complete. entity NULL: of all. Also finds events whose handler died with its lease over. Errors: 22004, 22023. Example: SELECT event_id, event_entity, seq, payload FROM idem_inbox_ready(''tenant-1'', ''stripe'')';
+
+CREATE FUNCTION idem_inbox_skip(actor text, source text, entity text, seq bigint, evidence jsonb)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO idem_audit (at, who, what, detail)
+    SELECT clock_timestamp(), session_user::text, 'idem_inbox_skip',
+           jsonb_build_object('actor', idem_required(idem_inbox_skip.actor, 'actor', 255),
+                              'source', idem_required(idem_inbox_skip.source, 'source', 120),
+                              'entity', idem_required(idem_inbox_skip.entity, 'entity', 255),
+                              'seq', idem_required(idem_inbox_skip.seq::text, 'seq', 20)::bigint,
+                              'evidence', idem_required(idem_inbox_skip.evidence::text, 'evidence', 65536)::jsonb);
+    INSERT INTO idem_inbox_entities AS e (actor, source, entity, seq, updated_at)
+    VALUES (idem_inbox_skip.actor, idem_inbox_skip.source, idem_inbox_skip.entity, idem_inbox_skip.seq,
+            clock_timestamp())
+        ON CONFLICT ON CONSTRAINT idem_inbox_entities_pkey DO UPDATE
+       SET seq = greatest(e.seq, excluded.seq), event_id = NULL, updated_at = excluded.updated_at
+    RETURNING e.seq;
+END;
+COMMENT ON FUNCTION idem_inbox_skip IS
+'admin: Let the events of an entity in strict order go on after number seq, because what is missing will not come, or because its count begins there. evidence: how it is known, kept in idem_audit. Returns the watermark, which never goes back. Errors: 22004. Example: SELECT idem_inbox_skip(''tenant-1'', ''stripe'', ''order-1001'', 4, ''{"provider": "event 4 was deleted"}'')';
+
+CREATE FUNCTION idem_message_claim(
+    actor text, channel text, message_id text, recipient text, payload jsonb DEFAULT NULL,
+    dedup_window interval DEFAULT NULL, parent_operation_id uuid DEFAULT NULL)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_message_claim_v1';
+COMMENT ON FUNCTION idem_message_claim IS
+'families: Ask whether a message is to be sent: claim, commit, send, idem_message_complete. A replay tells the first send: body_ref is the provider''s id, completed_at the time. The policy is that of op message:CHANNEL, preset message where there is none: whose send was not confirmed (idem_fail without status, or a sender that died) is indeterminate and is never sent again by itself.
+recipient: up to 1024 bytes; another recipient or payload under the same message_id is a conflict. dedup_window: runs from the first send, at most 90 days. Errors: 22004, 22023, 25006, 40001, 40P01. Example: SELECT outcome, operation_id, token FROM idem_message_claim(''tenant-1'', ''email'', ''welcome-7'', ''ann@example.com'', ''{"template": "welcome"}'')';
+
+CREATE FUNCTION idem_message_complete(operation_id uuid, token bigint, provider_id text)
+RETURNS idem_result
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT idem_complete(operation_id => idem_message_complete.operation_id, token => idem_message_complete.token,
+                         status => 200,
+                         body_ref => idem_required(idem_message_complete.provider_id, 'provider_id', 2048));
+END;
+COMMENT ON FUNCTION idem_message_complete IS
+'families: The message was sent: keep the id its provider gave it, up to 2048 bytes. Errors: 22004, ID001, ID002, ID003, ID007. Example: SELECT outcome FROM idem_message_complete(:operation_id, :token, ''<17@mx.example.com>'')';
+
+CREATE FUNCTION idem_message_reopen(actor text, channel text, message_id text, evidence jsonb)
+RETURNS idem_result
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'idem_message_reopen_v1';
+COMMENT ON FUNCTION idem_message_reopen IS
+'internal: Free the key of a message whose sending ended or is of unknown fate. Errors: 22004, ID007, 55000.';
+
+CREATE FUNCTION idem_message_force(actor text, channel text, message_id text, evidence jsonb)
+RETURNS idem_result
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH reopened AS MATERIALIZED (
+        SELECT idem_message_reopen(idem_message_force.actor, idem_message_force.channel, idem_message_force.message_id,
+                                   idem_message_force.evidence) AS result
+    ), noted AS (
+        INSERT INTO idem_audit (at, who, what, operation_id, detail)
+        SELECT clock_timestamp(), session_user::text, 'idem_message_force', (r.result).operation_id,
+               jsonb_build_object('actor', idem_message_force.actor, 'channel', idem_message_force.channel,
+                                  'evidence', idem_message_force.evidence)
+          FROM reopened r
+    )
+    SELECT r.result FROM reopened r;
+END;
+COMMENT ON FUNCTION idem_message_force IS
+'admin: Let a message be sent again although it was sent, or may have been: the next idem_message_claim of the same message gets it. evidence: why, kept in idem_audit with who did it. Errors: 22004, ID005, ID007 no such message, 55000 it is being sent or is free. Example: SELECT outcome FROM idem_message_force(''tenant-1'', ''email'', ''welcome-7'', ''{"ticket": 812}'')';
+
+CREATE FUNCTION idem_sweep_inbox(batch integer)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH passed AS (
+        DELETE FROM idem_inbox_parked p
+         WHERE p.ctid = ANY (ARRAY(
+               SELECT q.ctid
+                 FROM idem_inbox_parked q
+                 JOIN idem_inbox_entities e ON (e.actor, e.source, e.entity) = (q.actor, q.source, q.entity)
+                WHERE q.seq <= e.seq
+                LIMIT idem_sweep_inbox.batch
+                  FOR UPDATE OF q SKIP LOCKED))
+        RETURNING 1
+    )
+    SELECT count(*) FROM passed;
+END;
+COMMENT ON FUNCTION idem_sweep_inbox IS
+'internal: Remove up to batch parked events that their entity''s watermark has passed; returns how many. Watermarks stay: without its mark an old event would pass. Example: SELECT idem_sweep_inbox(1000)';
+
+CREATE FUNCTION idem_sweep_effects(batch integer)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    -- Each call looks at one stretch of ids from a random place on, so that none costs more than its batch.
+    WITH start AS MATERIALIZED (
+        SELECT gen_random_uuid() AS id
+    ), effects AS (
+        DELETE FROM idem_effects e
+         WHERE e.operation_id = ANY (ARRAY(
+               SELECT s.operation_id
+                 FROM (SELECT DISTINCT o.operation_id
+                         FROM (SELECT w.operation_id FROM idem_effects w
+                                WHERE w.operation_id >= (SELECT a.id FROM start a)
+                                ORDER BY w.operation_id, w.name
+                                LIMIT idem_sweep_effects.batch) o) s
+                WHERE NOT EXISTS (SELECT FROM idem_keys k WHERE k.operation_id = s.operation_id)))
+        RETURNING 1
+    ), children AS (
+        DELETE FROM idem_children c
+         USING (SELECT w.parent, w.operation_id FROM idem_children w
+                 WHERE w.parent >= (SELECT a.id FROM start a)
+                 ORDER BY w.parent, w.operation_id
+                 LIMIT idem_sweep_effects.batch) s
+         WHERE (c.parent, c.operation_id) = (s.parent, s.operation_id)
+           AND NOT EXISTS (SELECT FROM idem_keys k WHERE k.operation_id = s.operation_id AND k.parent = s.parent)
+        RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM effects) + (SELECT count(*) FROM children);
+END;
+COMMENT ON FUNCTION idem_sweep_effects IS
+'internal: Look at up to batch effects, and as many links to children, from a random place on, and remove those whose operation is gone; returns how many. Example: SELECT idem_sweep_effects(1000)';
+
+CREATE FUNCTION idem_sweep_audit(batch integer)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH old AS (
+        DELETE FROM idem_audit a
+         WHERE a.id = ANY (ARRAY(
+               SELECT w.id FROM (SELECT v.id, v.at FROM idem_audit v ORDER BY v.id LIMIT idem_sweep_audit.batch) w
+                WHERE w.at < clock_timestamp() - interval '365 days'))
+        RETURNING 1
+    )
+    SELECT count(*) FROM old;
+END;
+COMMENT ON FUNCTION idem_sweep_audit IS
+'internal: Remove up to batch entries of idem_audit that are older than a year; returns how many. Example: SELECT idem_sweep_audit(1000)';
+
+------------------------------------------------------------------------------------------------------------------------
 -- HTTP, hashes, policies
 ------------------------------------------------------------------------------------------------------------------------
 
@@ -734,7 +1310,7 @@ CREATE FUNCTION idem_policy_options_rows()
 RETURNS TABLE (
     name text, type text, default_value text, payment text, order_preset text, webhook text, message text,
     ephemeral text, min_value text, max_value text, choices text, meaning text)
-LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 31
+LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 32
 AS 'MODULE_PATHNAME', 'idem_policy_options_rows_v1';
 COMMENT ON FUNCTION idem_policy_options_rows IS
 'internal: The rows of idem_policy_options. Example: SELECT name, meaning FROM idem_policy_options_rows()';
@@ -907,6 +1483,21 @@ COMMENT ON COLUMN idem_outbox_dead.last_error IS 'What the last idem_outbox_nack
 -- What is unfinished, and help
 ------------------------------------------------------------------------------------------------------------------------
 
+CREATE FUNCTION idem_family_options(op text)
+RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT CASE WHEN starts_with(op, 'message:') THEN '{"grace": "1 minute", "ttl": "1 day"}'::jsonb
+                WHEN starts_with(op, 'inbox:') THEN '{"on_stale": "retry", "grace": "30 seconds", "ttl": "30 days"}'::jsonb
+                WHEN starts_with(op, 'intent:')
+                THEN coalesce((SELECT p.options FROM idem_policies p
+                                WHERE p.op = 'inbox:' || substr(idem_family_options.op, 8)),
+                              '{"on_stale": "retry", "grace": "30 seconds", "ttl": "30 days"}'::jsonb) END;
+END;
+COMMENT ON FUNCTION idem_family_options IS
+'internal: What an event or a message whose op has no policy of its own has of the options that time depends on: those of preset webhook and message. NULL for other ops.';
+
 CREATE VIEW idem_unfinished AS
 SELECT DISTINCT ON (k.operation_id)
        k.operation_id,
@@ -929,7 +1520,8 @@ SELECT DISTINCT ON (k.operation_id)
        k.evidence
   FROM idem_leases l
   JOIN idem_keys k ON k.operation_id = l.operation_id
-  LEFT JOIN idem_policies p ON p.op = k.op
+  CROSS JOIN LATERAL (SELECT coalesce((SELECT q.options FROM idem_policies q WHERE q.op = k.op),
+                                              idem_family_options(k.op)) AS options) p
  CROSS JOIN LATERAL (SELECT coalesce((p.options ->> 'grace')::interval, interval '10 seconds')) AS g (grace)
  WHERE k.state IN ('i', 'u')
  ORDER BY k.operation_id;
@@ -1023,7 +1615,8 @@ BEGIN ATOMIC
     ), due AS (
         SELECT k.operation_id
           FROM idem_keys k
-          LEFT JOIN idem_policies p ON p.op = k.op
+          CROSS JOIN LATERAL (SELECT coalesce((SELECT q.options FROM idem_policies q WHERE q.op = k.op),
+                                              idem_family_options(k.op)) AS options) p
          CROSS JOIN LATERAL (
                SELECT coalesce((p.options ->> 'tombstone_ttl')::interval, '0') AS tombstone_ttl,
                       coalesce((p.options ->> 'grace')::interval, '10 seconds') AS grace,
@@ -1083,7 +1676,8 @@ BEGIN ATOMIC
         SELECT k.operation_id
           FROM (SELECT DISTINCT h.operation_id FROM hints h) h
           JOIN idem_keys k ON k.operation_id = h.operation_id
-          LEFT JOIN idem_policies p ON p.op = k.op
+          CROSS JOIN LATERAL (SELECT coalesce((SELECT q.options FROM idem_policies q WHERE q.op = k.op),
+                                              idem_family_options(k.op)) AS options) p
          WHERE k.state = 'i'
            AND k.lease_until + coalesce((p.options ->> 'grace')::interval, '10 seconds') < clock_timestamp()
            AND p.options ->> 'on_stale' IS DISTINCT FROM 'retry'
@@ -1274,12 +1868,15 @@ DECLARE
                               'idem_hash_text', 'idem_payload_jcs_safe', 'idem_unicode_version',
                               'idem_policy_options_rows',
                               'idem_payload_explain', 'idem_payload_diff', 'idem_payload_form', 'idem_json_diff',
-                              'idem_json_leaves'];
+                              'idem_json_leaves', 'idem_required', 'idem_child_key'];
     client text[] := ARRAY['idem_claim', 'idem_claim_plain', 'idem_claim_many', 'idem_complete', 'idem_fail', 'idem_execute',
                            'idem_release', 'idem_extend', 'idem_checkpoint', 'idem_lookup', 'idem_lookup_id',
-                           'idem_outbox_put'];
+                           'idem_outbox_put', 'idem_effect', 'idem_lock_resource', 'idem_version_claim', 'idem_inbox_claim',
+                           'idem_inbox_claim_many', 'idem_inbox_complete', 'idem_inbox_ready', 'idem_message_claim',
+                           'idem_message_complete'];
     admin text[] := ARRAY['idem_set_policy', 'idem_policy_resolve', 'idem_resolve', 'idem_admin_sweep', 'idem_sweep_step',
-                          'idem_admin_forget', 'idem_outbox_requeue', 'idem_outbox_skip', 'idem_outbox_set_topic'];
+                          'idem_admin_forget', 'idem_outbox_requeue', 'idem_outbox_skip', 'idem_outbox_set_topic',
+                          'idem_inbox_skip', 'idem_message_force', 'idem_tree', 'idem_tree_json'];
     relay text[] := ARRAY['idem_outbox_fetch', 'idem_outbox_ack', 'idem_outbox_nack'];
     functions text[] := everybody;
     relations text[] := ARRAY['idem_help', 'idem_policy_options'];
@@ -1301,10 +1898,11 @@ BEGIN
     IF level IN ('monitor', 'admin') THEN
         relations := relations || ARRAY['idem_policies', 'idem_profiles', 'idem_unfinished', 'idem_sweep_progress',
                                         'idem_outbox_backlog', 'idem_outbox_dead', 'idem_outbox_topics'];
-        functions := functions || ARRAY['idem_worker_status', 'idem_worker_rows'];
+        functions := functions || ARRAY['idem_worker_status', 'idem_worker_rows', 'idem_family_options'];
     END IF;
     IF level = 'admin' THEN
         functions := functions || admin;
+        relations := relations || ARRAY['idem_audit'];
     END IF;
     FOR statement IN
         SELECT format('GRANT USAGE ON SCHEMA %I TO %I', here, grantee)
@@ -1336,6 +1934,11 @@ REVOKE ALL ON FUNCTION
     idem_sweep_leases, idem_sweep_profiles, idem_sweep_step, idem_sweep_actor,
     idem_admin_forget, idem_worker_rows, idem_worker_status,
     idem_outbox_enqueue, idem_outbox_put, idem_outbox_fetch, idem_outbox_ack, idem_outbox_nack, idem_outbox_requeue,
-    idem_outbox_skip, idem_outbox_set_topic, idem_sweep_outbox
+    idem_outbox_skip, idem_outbox_set_topic, idem_sweep_outbox,
+    idem_check_holder, idem_required, idem_check_size, idem_effect, idem_child_key,
+    idem_tree, idem_tree_json, idem_lock_resource, idem_version_claim, idem_version_current, idem_version_advance,
+    idem_inbox_claim, idem_inbox_claim_many, idem_inbox_complete, idem_inbox_advance, idem_inbox_settle,
+    idem_inbox_ready, idem_inbox_skip, idem_message_claim, idem_message_complete, idem_message_reopen,
+    idem_message_force, idem_sweep_inbox, idem_sweep_effects, idem_sweep_audit, idem_family_options
 FROM PUBLIC;
 REVOKE ALL ON PROCEDURE idem_admin_sweep FROM PUBLIC;

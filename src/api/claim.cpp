@@ -3,6 +3,7 @@
 #include "core/types.hpp"
 #include "core/words.hpp"
 #include "api/arguments.hpp"
+#include "api/arrays.hpp"
 #include "engine/claim.hpp"
 #include "engine/result.hpp"
 #include "pg/server.hpp"
@@ -87,33 +88,17 @@ int by_operation_id(const void* a, const void* b) {
     return order != 0 ? order : (x < y ? -1 : 1);
 }
 
-struct Elements {
-    Datum* values;
-    bool* nulls;
-    int count;
-};
-
-Elements elements_of(FunctionCallInfo fcinfo, int argument, const char* name, Oid type, std::int16_t length,
-                     bool by_value, char alignment) {
-    ArrayType* array = PG_GETARG_ARRAYTYPE_P(argument);
-    if (ARR_NDIM(array) > 1)
-        pg::error_array_shape(name);
-    Elements elements{};
-    deconstruct_array(array, type, length, by_value, alignment, &elements.values, &elements.nulls, &elements.count);
-    return elements;
-}
-
 // read_items unpacks keys and payloads.
 Item* read_items(FunctionCallInfo fcinfo, int* count) {
     if (PG_ARGISNULL(KEY))
         pg::error_null_argument("keys");
     const engine::ClaimRequest shared = shared_arguments(fcinfo);
-    const Elements keys = elements_of(fcinfo, KEY, "keys", TEXTOID, -1, false, TYPALIGN_INT);
+    const Elements keys = elements_of(fcinfo, KEY, "keys", TEXT_ELEMENTS);
     Elements payloads{};
     if (!PG_ARGISNULL(PAYLOAD)) {
-        payloads = elements_of(fcinfo, PAYLOAD, "payloads", JSONBOID, -1, false, TYPALIGN_INT);
+        payloads = elements_of(fcinfo, PAYLOAD, "payloads", JSONB_ELEMENTS);
         if (payloads.count != keys.count)
-            pg::error_array_lengths(keys.count, payloads.count);
+            pg::error_array_lengths("keys", keys.count, "payloads", payloads.count);
     }
     if (keys.count > BATCH_MAX)
         pg::error_too_large("batch", static_cast<std::size_t>(keys.count), BATCH_MAX);

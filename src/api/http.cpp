@@ -170,7 +170,9 @@ const char* sentence_of(Outcome outcome, std::int32_t status) {
     case Outcome::CLAIMED:
     case Outcome::RESUMED:
     case Outcome::COMPLETED:
-    case Outcome::REPLAY: break;
+    case Outcome::REPLAY:
+    case Outcome::STALE:
+    case Outcome::GAP: break;
     case Outcome::RELEASED: return "The attempt did not take effect; repeat the request unchanged.";
     }
     return "The request was not processed.";
@@ -287,10 +289,12 @@ Response problem_response(const ResultRow& result, Outcome outcome, std::int32_t
 }
 
 // stored_status returns the stored status; without one, 200 for success and 500 for a stored failure, so that no client
-// takes a failure for done.
-std::int32_t stored_status(const ResultRow& result) {
+// takes a failure for done. An event that was parked is accepted: 202.
+std::int32_t stored_status(const ResultRow& result, Outcome outcome) {
     if (!result.null[pg::RESULT_STATUS])
         return DatumGetInt32(result.value[pg::RESULT_STATUS]);
+    if (outcome == Outcome::GAP)
+        return 202;
     if (!result.null[pg::RESULT_STATE] && view_of(result.value[pg::RESULT_STATE]) == "failed")
         return 500;
     return 200;
@@ -299,7 +303,7 @@ std::int32_t stored_status(const ResultRow& result) {
 // stored_response answers completed and replay with what was stored.
 Response stored_response(const ResultRow& result, Outcome outcome) {
     char uuid_space[UUID_TEXT_SIZE];
-    Response response = {stored_status(result), nullptr, 0, false};
+    Response response = {stored_status(result, outcome), nullptr, 0, false};
     pg::HeaderList list = pg::headers_begin();
     bool omitted = body_is_omitted(jsonb_of(result, pg::RESULT_DETAIL));
 
@@ -330,7 +334,9 @@ Response response_of(const ResultRow& result) {
     Outcome outcome = outcome_of(result);
     switch (outcome) {
     case Outcome::COMPLETED:
-    case Outcome::REPLAY: return stored_response(result, outcome);
+    case Outcome::REPLAY:
+    case Outcome::STALE:
+    case Outcome::GAP: return stored_response(result, outcome);
     case Outcome::IN_PROGRESS:
     case Outcome::CONFLICT:
         return problem_response(result, outcome, detail_status(jsonb_of(result, pg::RESULT_DETAIL), 409));

@@ -79,6 +79,10 @@ constexpr Option OPTIONS[OPTION_COUNT] = {
     {OptionId::TOMBSTONE_TTL, OptionType::INTERVAL, "tombstone_ttl",
      {"0 seconds", "7 days", "7 days", "0 seconds", "0 seconds", "0 seconds"}, 0, MAX_TTL, "", "",
      "how long after the ttl the key is still known as used (expired); 0: not at all"},
+    {OptionId::ENTITY_ORDER, OptionType::ENUMERATION, "entity_order",
+     {"latest", "latest", "latest", "latest", "latest", "latest"}, 0, 0, "", "none,latest,strict",
+     "inbox events with entity and seq. latest: an event that is not newer than the newest one seen is stale. "
+     "strict: an event waits, parked, until its predecessor was handled. none: seq is ignored"},
     {OptionId::ON_STATUS, OptionType::OBJECT, "on_status",
      {STATUS_UNSURE, STATUS_UNSURE, STATUS_FREE, STATUS_FREE, STATUS_UNSURE, STATUS_FREE}, 0, 0, "", VERDICTS,
      "what becomes of the key by status: a class (\"5xx\"), a status (\"503\") or \"timeout\" to store, release or "
@@ -875,6 +879,7 @@ OptionFault apply_option(Policy& policy, const Option& option, std::string_view 
     case OptionId::ON_STALE: return take_word(option, text, &policy.on_stale);
     case OptionId::TTL: return take_interval(option, text, &policy.ttl);
     case OptionId::TOMBSTONE_TTL: return take_interval(option, text, &policy.tombstone_ttl);
+    case OptionId::ENTITY_ORDER: return take_word(option, text, &policy.entity_order);
     case OptionId::ON_STATUS: return take_status_map(option, text, &policy.on_status);
     case OptionId::HANDLER: return take_handler(option, text, policy.handler);
     case OptionId::HANDLER_ERROR: return take_word(option, text, &policy.handler_error);
@@ -926,6 +931,7 @@ std::string_view format_option(const Policy& policy, const Option& option, char*
     case OptionId::ON_STALE: return word(policy.on_stale);
     case OptionId::TTL: return format_duration(policy.ttl, buffer);
     case OptionId::TOMBSTONE_TTL: return format_duration(policy.tombstone_ttl, buffer);
+    case OptionId::ENTITY_ORDER: return word(policy.entity_order);
     case OptionId::ON_STATUS: format_status_map(policy.on_status, out); return out.text();
     case OptionId::HANDLER_ERROR: return word(policy.handler_error);
     case OptionId::BODY_MAX: return number(policy.body_max);

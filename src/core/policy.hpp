@@ -27,6 +27,10 @@ enum class OnStale : std::uint8_t { INDETERMINATE, RETRY };
 // StatusVerdict is what becomes of a key whose work ended with a status.
 enum class StatusVerdict : std::uint8_t { STORE, RELEASE, INDETERMINATE };
 
+// EntityOrder is what an inbox does with the sequence numbers of one entity: nothing, let only newer events pass, or
+// let each pass after its predecessor.
+enum class EntityOrder : std::uint8_t { NONE, LATEST, STRICT };
+
 // HandlerError is what idem_execute does with an error of its handler.
 enum class HandlerError : std::uint8_t { PROPAGATE, STORE };
 
@@ -120,6 +124,8 @@ struct Policy {
     Duration ttl = 24 * HOUR;
     Duration tombstone_ttl = 0; // 0: no tombstone
 
+    EntityOrder entity_order = EntityOrder::LATEST;
+
     StatusMap on_status;
     HandlerError handler_error = HandlerError::PROPAGATE;
     std::int32_t body_max = 1048576; // bytes; 0: no body is stored
@@ -162,6 +168,7 @@ enum class OptionId : std::uint8_t {
     ON_STALE,
     TTL,
     TOMBSTONE_TTL,
+    ENTITY_ORDER,
     ON_STATUS,
     HANDLER,
     HANDLER_ERROR,
@@ -179,7 +186,7 @@ enum class OptionId : std::uint8_t {
     EFFECT,
     DESCRIPTION,
 };
-inline constexpr std::size_t OPTION_COUNT = 31;
+inline constexpr std::size_t OPTION_COUNT = 32;
 
 // OptionType is how an option is written in JSON: a word, an interval string, a number, true or false, a string, an
 // object of words, an array of strings, an object with a structure of its own, which has no text form.

@@ -29,6 +29,8 @@ enum class Outcome : std::uint8_t {
     EXPIRED,
     REJECTED,
     RELEASED,
+    STALE, // an event older than what its entity has seen
+    GAP,   // an event whose predecessor is missing
 };
 
 // state_word names a State as users read it.
@@ -56,6 +58,8 @@ constexpr const char* outcome_word(Outcome outcome) noexcept {
     case Outcome::EXPIRED: return "expired";
     case Outcome::REJECTED: return "rejected";
     case Outcome::RELEASED: return "released";
+    case Outcome::STALE: return "stale";
+    case Outcome::GAP: return "gap";
     }
     return nullptr;
 }

@@ -9,6 +9,7 @@
 #include "engine/payload.hpp"
 #include "engine/rules.hpp"
 #include "pg/server.hpp"
+#include "pg/children.hpp"
 #include "pg/errors.hpp"
 #include "pg/lease_queue.hpp"
 #include "pg/open_claims.hpp"
@@ -297,6 +298,8 @@ void after_acquisition(const Attempt& attempt, core::Token token, core::Outcome 
     const bool resumed_lease = outcome == core::Outcome::RESUMED && policy.mode == core::Mode::LEASE;
     if (policy.mode == core::Mode::LEASE && !resumed_lease)
         (void)pg::insert_lease_hint(attempt.session.installation.leases, attempt.id, token, lease_until);
+    if (attempt.request.parent != nullptr)
+        pg::insert_child(attempt.session.installation.children, attempt.request.parent, attempt.id);
     if (policy.mode == core::Mode::ANY)
         pg::lock_lease_queue(attempt.session.installation.leases);
     pg::remember_claim(pg::OpenClaim{.id = attempt.id,

@@ -315,6 +315,7 @@ Round give_back(const Held& held, pg::KeyReader& reader, Jsonb* evidence, std::i
     change.state = core::State::RELEASED;
     change.token =
         core::next_token(held.row.token, static_cast<std::uint16_t>(pg_prng_uint32(&pg_global_prng_state)), held.now);
+    change.completed_at = 0;
     change.expires_at = expiry(held);
     if (evidence != nullptr)
         change.evidence = evidence;
@@ -383,10 +384,10 @@ void check_answer(const GivenAnswer& given) {
 }
 
 Result complete(const pg::Installation& installation, const core::OperationId& id, core::Token token,
-                const GivenAnswer& given) {
+                const GivenAnswer& given, Jsonb* evidence) {
     return with_row(installation, id, "idem_complete()", [&](const Held& held, pg::KeyReader& reader) {
         const pg::Answer answer = stored_form(given, held.policy, STATUS_OF_SUCCESS);
-        return finish_with_answer(held, reader, token, core::State::COMPLETED, answer, given, nullptr);
+        return finish_with_answer(held, reader, token, core::State::COMPLETED, answer, given, evidence);
     });
 }
 
@@ -444,6 +445,16 @@ Result resolve(const pg::Installation& installation, const core::OperationId& id
         refuse_uncommitted(held);
         const std::int32_t status = state == core::State::COMPLETED ? STATUS_OF_SUCCESS : STATUS_OF_FAILURE;
         return store_answer(held, reader, state, stored_form(given, held.policy, status), evidence);
+    });
+}
+
+Result reopen(const pg::Installation& installation, const core::OperationId& id, Jsonb* evidence) {
+    return with_row(installation, id, "idem_message_force()", [&](const Held& held, pg::KeyReader& reader) {
+        const bool ended = core::is_terminal(held.row.state) || held.row.state == core::State::INDETERMINATE ||
+                           core::is_lapsed(held.row.state, held.row.lease_until, held.policy.grace, held.now);
+        if (!ended)
+            pg::error_not_reopenable(held.row.id, core::state_word(held.row.state));
+        return give_back(held, reader, evidence, 0);
     });
 }
 

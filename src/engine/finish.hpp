@@ -33,8 +33,9 @@ void check_answer(const GivenAnswer& given);
 void check_evidence(const Jsonb* evidence);
 
 // complete stores the answer of the work. Raises ID001, ID002, ID003, ID005, ID007.
+// `evidence`, where given, is kept with the key.
 Result complete(const pg::Installation& installation, const core::OperationId& id, core::Token token,
-                const GivenAnswer& given);
+                const GivenAnswer& given, Jsonb* evidence = nullptr);
 
 // Failure names what a failed attempt leaves behind.
 enum class Failure : std::uint8_t { BY_STATUS, FAILED, RELEASED, INDETERMINATE };
@@ -57,5 +58,9 @@ Result checkpoint(const pg::Installation& installation, const core::OperationId&
 // resolve decides an indeterminate operation: COMPLETED, FAILED or RELEASED. Raises 55000, ID007.
 Result resolve(const pg::Installation& installation, const core::OperationId& id, core::State state,
                const GivenAnswer& given, Jsonb* evidence);
+
+// reopen frees a key whose work ended or is of unknown fate, so that the next claim does it again. Whoever calls this
+// wants a second effect. Raises 55000 where the key runs or is free, ID007.
+Result reopen(const pg::Installation& installation, const core::OperationId& id, Jsonb* evidence);
 
 } // namespace idem::engine

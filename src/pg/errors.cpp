@@ -95,9 +95,10 @@ void error_evidence_required() {
     pg_unreachable();
 }
 
-void error_array_lengths(int keys, int payloads) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("keys and payloads must have the same length"),
-                    errdetail("There are %d keys and %d payloads.", keys, payloads)));
+void error_array_lengths(const char* first, int first_length, const char* second, int second_length) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s and %s must have the same length", first, second),
+             errdetail("There are %d %s and %d %s.", first_length, first, second_length, second)));
     pg_unreachable();
 }
 
@@ -164,6 +165,33 @@ void error_not_resolvable(const core::OperationId& id, const char* state, bool r
                     errdetail("Operation %s is %s.", id_text(id), state),
                     running ? errhint("Wait until its lease and grace are over, or complete it with its token.")
                             : errhint("It is decided; SELECT * FROM idem_lookup_id(operation_id) shows how.")));
+    pg_unreachable();
+}
+
+void error_not_reopenable(const core::OperationId& id, const char* state) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("only work that ended can be forced again"),
+         errdetail("Operation %s is %s.", id_text(id), state),
+         errhint("A running one ends by its token, or when its lease and grace are over; a released one is free.")));
+    pg_unreachable();
+}
+
+void error_seq_without_entity() {
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("entity and seq must be given together"),
+                    errdetail("A sequence number counts the events of one entity.")));
+    pg_unreachable();
+}
+
+void error_negative_argument(const char* argument) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be negative", argument)));
+    pg_unreachable();
+}
+
+void error_version_in_lease_mode() {
+    ereport(ERROR, (errcode(ERRCODE_ID_NOT_COMMITTED), errmsg("idem_version_claim cannot serve an op in lease mode"),
+                    errdetail("The version advances with the change, in one transaction."),
+                    errhint("Give the op a policy of mode \"transaction\".")));
     pg_unreachable();
 }
 

@@ -35,7 +35,7 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_status_range(int status);
 [[noreturn]] void error_unknown_state(const char* function, const char* allowed);
 [[noreturn]] void error_evidence_required();
-[[noreturn]] void error_array_lengths(int keys, int payloads);
+[[noreturn]] void error_array_lengths(const char* first, int first_length, const char* second, int second_length);
 [[noreturn]] void error_array_shape(const char* argument);
 [[noreturn]] void error_too_large(const char* what, std::size_t size, std::size_t limit);
 
@@ -47,6 +47,7 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_no_operation(const core::OperationId& id);
 [[noreturn]] void error_not_running(const core::OperationId& id, const char* state);
 [[noreturn]] void error_not_resolvable(const core::OperationId& id, const char* state, bool running);
+[[noreturn]] void error_not_reopenable(const core::OperationId& id, const char* state);
 [[noreturn]] void error_claimed_twice_in_statement(const core::OperationId& id);
 [[noreturn]] void error_serialization();
 [[noreturn]] void error_deadlock();
@@ -58,6 +59,11 @@ inline constexpr int ERRCODE_ID_NO_OPERATION = MAKE_SQLSTATE('I', 'D', '0', '0',
 [[noreturn]] void error_reserved_header(const char* name);
 [[noreturn]] void error_event_headers();
 [[noreturn]] void error_on_dead_letter();
+
+// Inboxes and resource versions.
+[[noreturn]] void error_seq_without_entity();
+[[noreturn]] void error_negative_argument(const char* argument);
+[[noreturn]] void error_version_in_lease_mode();
 
 // The installation.
 [[noreturn]] void error_version(const char* installed, const char* library);

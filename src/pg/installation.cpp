@@ -78,6 +78,8 @@ constexpr ColumnShape QUEUE_SHAPE[QUEUE_COLUMNS] = {
 constexpr ColumnShape TOPIC_SHAPE[TOPIC_COLUMNS] = {
     {"topic", TEXTOID, true}, {"max_attempts", INT4OID, true}, {"on_dead_letter", TEXTOID, true}};
 
+constexpr ColumnShape CHILD_SHAPE[CHILD_COLUMNS] = {{"parent", UUIDOID, true}, {"operation_id", UUIDOID, true}};
+
 constinit Installation cached{};
 constinit bool cached_valid = false;
 constinit bool callback_registered = false;
@@ -88,7 +90,8 @@ void forget_installation(Datum, Oid relid) {
     invalidated_while_loading = true;
     if (relid == InvalidOid || relid == cached.keys || relid == cached.responses || relid == cached.leases ||
         relid == cached.policies || relid == cached.profiles || relid == cached.secrets || relid == cached.outbox ||
-        relid == cached.outbox_queue || relid == cached.outbox_topics || relid == cached.outbox_seq)
+        relid == cached.outbox_queue || relid == cached.outbox_topics || relid == cached.outbox_seq ||
+        relid == cached.children)
         cached_valid = false;
 }
 
@@ -192,6 +195,7 @@ Installation load_installation(Oid schema) {
     found.outbox_queue = find_table(schema, "idem_outbox_queue", QUEUE_SHAPE, QUEUE_COLUMNS, 1);
     found.outbox_topics = find_table(schema, "idem_outbox_topics", TOPIC_SHAPE, TOPIC_COLUMNS, 1);
     found.outbox_seq = find_table(schema, "idem_outbox_seq", nullptr, 0, 0);
+    found.children = find_table(schema, "idem_children", CHILD_SHAPE, CHILD_COLUMNS, 2);
     found.result_type =
         GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("idem_result"), ObjectIdGetDatum(schema));
     if (!OidIsValid(found.result_type))

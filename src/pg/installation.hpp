@@ -25,6 +25,7 @@ struct Installation {
     Oid outbox_queue;
     Oid outbox_topics;
     Oid outbox_seq;
+    Oid children;
     Oid result_type;
 };
 
@@ -108,6 +109,9 @@ enum QueueColumn : int {
 
 // Columns of idem_outbox_topics, in table order.
 enum TopicColumn : int { TOPIC_TOPIC, TOPIC_MAX_ATTEMPTS, TOPIC_ON_DEAD_LETTER, TOPIC_COLUMNS };
+
+// Columns of idem_children, in table order.
+enum ChildColumn : int { CHILD_PARENT, CHILD_OPERATION_ID, CHILD_COLUMNS };
 
 // installation_of returns the installation the called function belongs to. Raises ID006 when the library and the SQL
 // script are of different versions, 42P01 and 55000 when tables are missing or altered.

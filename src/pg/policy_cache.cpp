@@ -114,6 +114,31 @@ bool read_policy(Oid relid, std::string_view op, Policy* out) {
     return found;
 }
 
+bool begins_with(std::string_view text, std::string_view word) {
+    return text.size() >= word.size() && std::memcmp(text.data(), word.data(), word.size()) == 0;
+}
+
+// read_family gives an op that has no row what its family has.
+void read_family(Oid relid, std::string_view op, Policy* out) {
+    if (begins_with(op, MESSAGE_OPS))
+        *out = core::preset_policy(core::Preset::MESSAGE);
+    if (begins_with(op, INBOX_OPS) || begins_with(op, INTENT_OPS))
+        *out = core::preset_policy(core::Preset::WEBHOOK);
+    if (!begins_with(op, INTENT_OPS))
+        return;
+    char source_op[MAX_OP_BYTES];
+    const std::string_view source = std::string_view(op.data() + INTENT_OPS.size(), op.size() - INTENT_OPS.size());
+    std::memcpy(source_op, INBOX_OPS.data(), INBOX_OPS.size());
+    std::memcpy(source_op + INBOX_OPS.size(), source.data(), source.size());
+    Policy of_source;
+    if (!read_policy(relid, std::string_view(source_op, INBOX_OPS.size() + source.size()), &of_source))
+        return;
+    *out = of_source;
+    out->version = 0;
+    out->profile = 0;
+    out->hash_key = core::HashKey::NONE;
+}
+
 // fill_entry reads a policy and keeps it, unless the table changed each time it was read.
 bool fill_entry(Oid relid, const CacheKey& key, std::string_view op, Policy* out) {
     const MemoryContext scratch =
@@ -126,6 +151,8 @@ bool fill_entry(Oid relid, const CacheKey& key, std::string_view op, Policy* out
             empty_cache(relid);
         }
         found = read_policy(relid, op, out);
+        if (!found)
+            read_family(relid, op, out);
         if (cache_valid) {
             auto* entry = static_cast<CacheEntry*>(hash_search(cache, &key, HASH_ENTER, nullptr));
             entry->exists = found;

@@ -16,6 +16,13 @@
 
 namespace idem::pg {
 
+// An op of a family that has no policy of its own has the family's: events and intents of the inbox ("inbox:SOURCE",
+// "intent:SOURCE") preset webhook, messages ("message:CHANNEL") preset message. Intents follow the policy of their
+// source, under payload rules of version 0: those of a policy belong to its own op.
+inline constexpr std::string_view INBOX_OPS = "inbox:";
+inline constexpr std::string_view INTENT_OPS = "intent:";
+inline constexpr std::string_view MESSAGE_OPS = "message:";
+
 // load_policy copies the policy of an op as it is committed now (or set by this transaction) and returns true; without
 // one it gives the default policy (version 0) and returns false. policies_relid is the idem_policies table to read.
 // Raises 22023 where somebody wrote an invalid policy into the table by hand.

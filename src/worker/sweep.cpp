@@ -20,7 +20,8 @@ struct Task {
 };
 
 constexpr Task TASKS[] = {
-    {"leases", true}, {"keys", true}, {"answers", true}, {"profiles", false}, {"outbox", false},
+    {"leases", true},  {"keys", true},   {"answers", true},  {"profiles", false},
+    {"outbox", false}, {"inbox", false}, {"effects", false}, {"audit", false},
 };
 constexpr int TASK_COUNT = static_cast<int>(sizeof(TASKS) / sizeof(TASKS[0]));
 
