@@ -1776,7 +1776,7 @@ CREATE FUNCTION idem_worker_rows()
 RETURNS TABLE (
     database oid, launcher integer, state text, pid integer, started_at timestamptz, ended_at timestamptz,
     next_run timestamptz, passes bigint, rows bigint, last_rows bigint, failed_rows bigint, errors integer, task text,
-    block bigint)
+    block bigint, clean_until timestamptz, last_error text)
 LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 10
 AS 'MODULE_PATHNAME', 'idem_worker_rows_v1';
 COMMENT ON FUNCTION idem_worker_rows IS
@@ -1785,19 +1785,21 @@ COMMENT ON FUNCTION idem_worker_rows IS
 CREATE FUNCTION idem_worker_status()
 RETURNS TABLE (
     database name, launcher integer, state text, started_at timestamptz, ended_at timestamptz, duration interval,
-    next_run timestamptz, passes bigint, rows bigint, last_rows bigint, failed_rows bigint, errors integer)
+    next_run timestamptz, passes bigint, rows bigint, last_rows bigint, failed_rows bigint, errors integer,
+    last_error text, clean_until timestamptz)
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT d.datname, w.launcher, w.state, w.started_at, w.ended_at,
            CASE WHEN w.ended_at >= w.started_at THEN w.ended_at - w.started_at END,
-           w.next_run, w.passes, w.rows, w.last_rows, w.failed_rows, w.errors
+           w.next_run, w.passes, w.rows, w.last_rows, w.failed_rows, w.errors,
+           w.last_error, w.clean_until
       FROM idem_worker_rows() w
       JOIN pg_database d ON d.oid = w.database
      ORDER BY d.datname;
 END;
 COMMENT ON FUNCTION idem_worker_status IS
-'admin: What the background worker did in each database since the server started, and when it comes again. launcher: its process, NULL when it is not alive. state: idle, starting, sweeping, failed, not visited, not served (no extension there when it looked). duration: of the last visit; passes: how often it reached the end; rows, last_rows: removed or changed in all and in the last visit; failed_rows: that could not go in the last pass; errors: failed visits in a row. Errors: 55000 without preload. Example: SELECT database, state, ended_at, rows, next_run FROM idem_worker_status()';
+'admin: What the background worker did in each database since the server started, and when it comes again. launcher: its process, NULL when it is not alive. state: idle, starting, sweeping, failed, not visited, not served (no extension there when it looked). duration: of the last visit; passes: how often it reached the end; rows, last_rows: removed or changed in all and in the last visit; failed_rows: that could not go in the last pass; errors: failed visits in a row; last_error: SQLSTATE of the last one; clean_until: what was due then is gone, but for failed_rows (NULL: no pass was finished). Errors: 55000 without preload. Example: SELECT database, state, ended_at, rows, next_run FROM idem_worker_status()';
 
 CREATE VIEW idem_sweep_progress AS
 SELECT w.pid, d.datname, w.task, w.block, w.last_rows AS rows, w.started_at

@@ -24,6 +24,8 @@ enum WorkerColumn : int {
     WORKER_ERRORS,
     WORKER_TASK,
     WORKER_BLOCK,
+    WORKER_CLEAN_UNTIL,
+    WORKER_LAST_ERROR,
     WORKER_COLUMNS,
 };
 
@@ -61,6 +63,9 @@ void fill_row(const worker::DatabaseSlot& slot, int launcher, Datum* values, boo
     values[WORKER_LAST_ROWS] = Int64GetDatum(slot.last_rows);
     values[WORKER_FAILED_ROWS] = Int64GetDatum(slot.failed_rows);
     values[WORKER_ERRORS] = Int32GetDatum(slot.errors);
+    put_time(values, nulls, WORKER_CLEAN_UNTIL, slot.clean_until);
+    nulls[WORKER_LAST_ERROR] = slot.last_error == 0;
+    values[WORKER_LAST_ERROR] = CStringGetTextDatum(unpack_sql_state(slot.last_error));
     nulls[WORKER_TASK] = !sweeping || slot.cursor.task >= worker::task_count();
     nulls[WORKER_BLOCK] = nulls[WORKER_TASK];
     if (!nulls[WORKER_TASK]) {

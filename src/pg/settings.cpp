@@ -19,8 +19,7 @@ void define_settings() {
                             PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("idempotency.max_connected_time", "Time a sweeper stays in a database.",
                             "It goes on a second later, if it was not done.", &settings::max_connected_time,
-                            settings::max_connected_time, 10, 60000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
-                            nullptr);
+                            settings::max_connected_time, 10, 4000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("idempotency.max_sweepers", "Sweepers at a time, over all databases.",
                             "0: none; idem_admin_sweep() does their work.", &settings::max_sweepers,
                             settings::max_sweepers, 0, 16, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);

@@ -13,6 +13,7 @@ namespace {
 constexpr int RESTART_SECONDS = 5;
 constexpr int SWEEPERS_LIMIT = 16; // of the setting
 constexpr core::Duration LOG_INTERVAL = 60 * core::SECOND;
+constexpr core::Duration PUT_OFF = core::SECOND;
 constexpr core::Duration START_RETRY = 5 * core::SECOND;
 constexpr core::Duration LONGEST_SLEEP = 60 * core::SECOND;
 
@@ -92,6 +93,20 @@ int collect_sweepers(core::Timestamp now) {
     return alive;
 }
 
+// may_connect tells whether the database is there and nobody drops, renames or copies it: a sweeper would wait for the
+// same lock while it connects, and stand in the queue before others.
+bool may_connect(Oid database) {
+    MemoryContext round = CurrentMemoryContext;
+    StartTransactionCommand();
+    LOCKTAG tag;
+    SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, database, 0);
+    const bool connectable = LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL &&
+                             SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+    CommitTransactionCommand();
+    MemoryContextSwitchTo(round);
+    return connectable;
+}
+
 bool start_sweeper(Oid database) {
     BackgroundWorker worker = describe_worker("idem_sweeper_main", "idempotency sweeper");
     worker.bgw_restart_time = BGW_NEVER_RESTART;
@@ -119,6 +134,10 @@ core::Timestamp start_due(core::Timestamp now) {
         const Oid database = begin_visit(now, &next);
         if (!OidIsValid(database))
             return next;
+        if (!may_connect(database)) {
+            put_off_visit(database, now + PUT_OFF);
+            continue;
+        }
         if (!start_sweeper(database)) {
             abandon_visit(database, now + START_RETRY);
             if (may_complain(now))

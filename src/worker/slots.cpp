@@ -7,6 +7,8 @@ namespace idem::worker {
 
 namespace {
 
+constexpr core::Duration START_TIMEOUT = 60 * core::SECOND;
+
 struct SharedSlots {
     int launcher;
     DatabaseSlot slots[MAX_DATABASES];
@@ -108,6 +110,8 @@ Oid begin_visit(core::Timestamp now, core::Timestamp* next) {
     *next = NEVER;
     LWLockAcquire(lock, LW_EXCLUSIVE);
     for (DatabaseSlot& slot : shared->slots) {
+        if (slot.visit == Visit::STARTING && now - slot.started_at > START_TIMEOUT)
+            slot.visit = Visit::FAILED;
         if (!OidIsValid(slot.database) || is_visited(slot))
             continue;
         if (slot.next_run > now)
@@ -131,6 +135,16 @@ void abandon_visit(Oid database, core::Timestamp next_run) {
         slot->visit = Visit::FAILED;
         slot->pid = 0;
         slot->errors += 1;
+        slot->next_run = next_run;
+    }
+    LWLockRelease(lock);
+}
+
+void put_off_visit(Oid database, core::Timestamp next_run) {
+    LWLockAcquire(lock, LW_EXCLUSIVE);
+    DatabaseSlot* slot = find_slot(database);
+    if (slot != nullptr && slot->visit == Visit::STARTING) {
+        slot->visit = slot->ended_at == 0 ? Visit::NONE : Visit::DONE;
         slot->next_run = next_run;
     }
     LWLockRelease(lock);

@@ -33,7 +33,10 @@ struct DatabaseSlot {
     core::Timestamp ended_at;
     core::Timestamp next_run;
     core::Timestamp pass_started_at;
-    SweepCursor cursor; // where the pass goes on
+    core::Duration pass_took;    // in visits, without the gaps between them
+    core::Timestamp clean_until; // start of the last finished pass: what was due then is gone
+    SweepCursor cursor;          // where the pass goes on
+    int last_error;              // packed SQLSTATE of the last failed visit, 0: none
     std::int64_t passes;
     std::int64_t rows;        // removed or changed since the server started
     std::int64_t failed_rows; // in the present pass, or the last one
@@ -58,12 +61,16 @@ void set_launcher_pid(int pid);
 // Returns how many found no room.
 int keep_databases(const Oid* databases, int count, core::Timestamp now);
 
-// begin_visit picks the database that is due longest and marks it as starting; InvalidOid when none is due. `next` is
+// begin_visit picks the database that is due longest and marks it as starting (a start that nothing came of in
+// START_TIMEOUT counts as failed, for its launcher may be gone); InvalidOid when none is due. `next` is
 // when one will be.
 Oid begin_visit(core::Timestamp now, core::Timestamp* next);
 
 // abandon_visit gives a database back whose sweeper did not start, or is gone without a word.
 void abandon_visit(Oid database, core::Timestamp next_run);
+
+// put_off_visit gives a database back that may not be connected to now. That is no failure.
+void put_off_visit(Oid database, core::Timestamp next_run);
 
 // copy_slot returns a copy of a database's slot; false when it has none. copy_slots returns all, palloc'd.
 bool copy_slot(Oid database, DatabaseSlot* slot);

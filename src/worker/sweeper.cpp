@@ -44,10 +44,23 @@ constexpr Override OVERRIDES[] = {
 void override_settings() {
     for (const Override& setting : OVERRIDES)
         SetConfigOption(setting.name, setting.value, PGC_SUSET, PGC_S_OVERRIDE);
+    // From PostgreSQL 17 on.
+    if (GetConfigOption("transaction_timeout", true, false) != nullptr)
+        SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 constinit DatabaseSlot visit_slot{};
 constinit bool visit_over = false;
+constinit core::Duration rate_owed = 0; // by idempotency.sweep_rate, not yet waited for
+constinit emit_log_hook_type previous_log_hook = nullptr;
+
+// note_error remembers what a visit ends with, for idem_worker_status().
+void note_error(ErrorData* error) {
+    if (error->elevel >= ERROR)
+        visit_slot.last_error = error->sqlerrcode;
+    if (previous_log_hook != nullptr)
+        previous_log_hook(error);
+}
 
 // leave_slot runs at exit. A visit that has not said that it is over has failed.
 void leave_slot(int, Datum) {
@@ -122,27 +135,41 @@ void begin_visit_of(Oid database) {
     visit_slot.started_at = GetCurrentTimestamp();
     if (visit_slot.cursor.task == 0 && visit_slot.cursor.place == 0) {
         visit_slot.pass_started_at = visit_slot.started_at;
+        visit_slot.pass_took = 0;
         visit_slot.failed_rows = 0;
     }
     put_slot(visit_slot);
     before_shmem_exit(leave_slot, Datum{0});
+    previous_log_hook = emit_log_hook;
+    emit_log_hook = note_error;
+}
+
+core::Duration naptime() {
+    return pg::settings::naptime * core::MILLISECOND;
+}
+
+// was_marked tells whether a claim was noted before this visit or in it.
+bool was_marked() {
+    DatabaseSlot now{};
+    return visit_slot.served || (copy_slot(visit_slot.database, &now) && now.served);
 }
 
 // next_run_after says when to come again.
 core::Timestamp next_run_after(StepEnd end) {
     const core::Timestamp now = visit_slot.ended_at;
     switch (end) {
-    case StepEnd::NO_EXTENSION: return NEVER;
-    case StepEnd::MORE:
+    // Whoever marked it may not have committed CREATE EXTENSION yet: one more look.
+    case StepEnd::NO_EXTENSION: return was_marked() ? now + Max(naptime(), GAP) : NEVER;
+    case StepEnd::MORE: return now + Max(GAP, rate_owed);
     case StepEnd::BUSY: return now + GAP;
     case StepEnd::PASS_DONE: break;
     }
-    const core::Duration nap = pg::settings::naptime * core::MILLISECOND;
-    return now + Max(nap, SHARE_OF_TIME * (now - visit_slot.pass_started_at));
+    return now + Max(Max(naptime(), GAP), SHARE_OF_TIME * visit_slot.pass_took);
 }
 
 void end_visit(StepEnd end) {
     visit_slot.ended_at = GetCurrentTimestamp();
+    visit_slot.pass_took += visit_slot.ended_at - visit_slot.started_at;
     visit_slot.next_run = next_run_after(end);
     visit_slot.served = end != StepEnd::NO_EXTENSION;
     visit_slot.visit = Visit::DONE;
@@ -150,6 +177,7 @@ void end_visit(StepEnd end) {
     visit_slot.errors = 0;
     if (end == StepEnd::PASS_DONE) {
         visit_slot.passes += 1;
+        visit_slot.clean_until = visit_slot.pass_started_at;
         if (visit_slot.failed_rows > 0)
             ereport(
                 LOG,
@@ -160,6 +188,19 @@ void end_visit(StepEnd end) {
         visit_slot.cursor = SweepCursor{};
     visit_over = true;
     put_slot(visit_slot);
+}
+
+// keep_rate sleeps as idempotency.sweep_rate asks after `rows`. What would take longer than the visit may last is owed
+// to the next one. False: leave now.
+bool keep_rate(std::int64_t rows, core::Timestamp until) {
+    if (pg::settings::sweep_rate == 0)
+        return true;
+    rate_owed = rows * core::SECOND / pg::settings::sweep_rate;
+    if (GetCurrentTimestamp() + rate_owed >= until)
+        return false;
+    sweep_pause(rows);
+    rate_owed = 0;
+    return true;
 }
 
 } // namespace
@@ -193,7 +234,8 @@ void idem_sweeper_main(Datum database) {
         end = worker::step_in_transaction();
         MemoryContextReset(per_step);
         worker::put_slot(worker::visit_slot);
-        worker::sweep_pause(worker::visit_slot.rows - before);
+        if (!worker::keep_rate(worker::visit_slot.rows - before, until))
+            break;
     }
     worker::end_visit(end);
 }

@@ -66,6 +66,8 @@ $node->safe_psql('postgres', q(
 	ALTER DATABASE clone5 SET default_transaction_isolation = 'serializable';
 	ALTER DATABASE clone5 SET statement_timeout = '1ms';
 	ALTER DATABASE clone5 SET search_path = 'nowhere'));
+# Our own sessions take theirs from the connection, which comes before what the database says.
+$ENV{PGOPTIONS} = '-c default_transaction_read_only=off -c default_transaction_isolation=read\\ committed -c statement_timeout=0';
 $node->safe_psql('clone5', q(SET default_transaction_read_only = off; SET statement_timeout = 0;
 	BEGIN READ WRITE; SET LOCAL search_path = public;
 	SELECT r.outcome FROM idem_claim('t', 'o', 'fifth', '1') c, idem_complete(c.operation_id, c.token, body => 'x') r;
@@ -77,6 +79,7 @@ ok( wait_until(
 		sub { $node->safe_psql('clone5', q(SET default_transaction_isolation = 'read committed'; SET statement_timeout = 0; SELECT count(*) FROM public.idem_keys WHERE key = 'fifth')) eq '0' },
 		30),
 	'settings of a database change nothing');
+delete $ENV{PGOPTIONS};
 
 # D05: terminated, and back.
 my $pid = launcher();
