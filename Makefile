@@ -8,6 +8,7 @@
 #   make test-neighbours   regress and isolation beside other C++ extensions
 #   make matrix            PostgreSQL 15, 17 and 18          make bench            tables of speed and size
 #   make bench-instructions  instructions per call           make bench-hash       the payload hash beside others
+#   make bench-outbox      the outbox beside a hand-written queue and PgQ
 #   make fuzz              libFuzzer on src/core, FUZZ_SECONDS (60) a target   make format, lint, clean
 #
 # Nothing needs to be installed beforehand but make: demo and test install the packages of scripts/packages.txt.
@@ -55,7 +56,7 @@ endif
 RINGS = lint unit regress isolation tap
 FORMATTED = $(wildcard src/*.[ch]pp src/*/*.[ch]pp test/*/*.[ch]pp)
 
-.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers test-neighbours matrix bench bench-instructions bench-hash fuzz format lint
+.PHONY: demo test $(RINGS:%=test-%) test-drivers test-sanitize test-compilers test-neighbours matrix bench bench-instructions bench-hash bench-outbox fuzz format lint
 
 demo:
 	@scripts/demo
@@ -79,6 +80,8 @@ bench-instructions:
 	@scripts/bench-instructions
 bench-hash:
 	@scripts/bench-hash
+bench-outbox:
+	@scripts/bench-outbox
 fuzz:
 	@scripts/fuzz
 format:
